@@ -40,6 +40,11 @@ impl Action {
         }
     }
 
+    /// Whether it is done to files of the workspace, and to nothing else.
+    pub fn is_about_files(self) -> bool {
+        matches!(self, Self::Read | Self::Write | Self::Delete | Self::Move)
+    }
+
     /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
@@ -136,6 +141,8 @@ pub enum Intent {
         language: String,
         /// The command line or the code.
         command: String,
+        /// The simple commands that it consists of, if it is a plain list of them.
+        commands: Option<Vec<String>>,
     },
     /// Write to the standard input of a running process.
     Input {
@@ -144,6 +151,29 @@ pub enum Intent {
         /// The text.
         text: String,
     },
+    /// Send a request to a host of the web.
+    Fetch {
+        /// The method: `GET`, `POST`.
+        method: String,
+        /// The whole address.
+        url: String,
+        /// The host, and the port if it is not the usual one of the scheme.
+        host: String,
+    },
+    /// Use GitHub.
+    GitHub {
+        /// What is done, in words: `merge pull request 7 (squash)`.
+        operation: String,
+        /// The repository, as `owner/name`.
+        repository: String,
+    },
+    /// Use the memories of the workspace.
+    Memory {
+        /// What is done: `save`, `retrieve`, `delete`.
+        operation: String,
+        /// The key; empty if there is none.
+        key: String,
+    },
 }
 
 impl Intent {
@@ -151,6 +181,9 @@ impl Intent {
     pub fn action(&self) -> Action {
         match self {
             Self::Exec { .. } | Self::Input { .. } => Action::Exec,
+            Self::Fetch { .. } => Action::Fetch,
+            Self::GitHub { .. } => Action::GitHub,
+            Self::Memory { .. } => Action::Memory,
         }
     }
 }

@@ -155,6 +155,19 @@ pub struct Approval {
     pub delivered_at: Option<Timestamp>,
 }
 
+impl Approval {
+    /// Whether it has ended and its answer, if there will be one, is stored. The commit of a call ends its approval; the
+    /// answer is stored right after it, unless the server is killed in between.
+    pub fn has_answer(&self) -> bool {
+        const ANSWER_TIME: std::time::Duration = std::time::Duration::from_secs(5);
+        let is_unanswered = self.state == ApprovalState::Done
+            && self.execution.as_ref().is_none_or(|execution| execution.status == 0)
+            && self.decided.as_ref().is_some_and(|decided| decided.verdict == Verdict::Approve);
+        let is_late = || self.changed_at.checked_add(ANSWER_TIME).is_ok_and(|end| end < crate::now());
+        !self.state.is_open() && (!is_unanswered || is_late())
+    }
+}
+
 /// A decision about an approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decided {
@@ -166,10 +179,55 @@ pub struct Decided {
     pub via: String,
     /// The reason for the agent, or the answer to it.
     pub reason: Option<String>,
-    /// The arguments that replace those of the call.
+    /// The arguments that replace those of the call, as JSON. After the end they are redacted.
     pub args: Option<String>,
-    /// The grant that was given with it.
-    pub grant: Option<NewGrant>,
+    /// What the call with those arguments would do, as the person saw it. It replaces the preview of the approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<ApprovalPreview>,
+    /// The form of `args` that is kept after the end.
+    #[serde(default)]
+    pub redacted_args: Option<String>,
+    /// The grants that were given with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<NewGrant>,
+}
+
+impl Decided {
+    /// The decision of rules or grants that cover what a call asks.
+    pub fn by_rule(via: String) -> Self {
+        Self {
+            verdict: Verdict::Approve,
+            by: None,
+            via,
+            reason: None,
+            args: None,
+            preview: None,
+            redacted_args: None,
+            grants: Vec::new(),
+        }
+    }
+}
+
+/// A decision to store.
+#[derive(Clone, Debug)]
+pub struct NewDecision {
+    /// The revision that the person saw; without it, only the first is decided.
+    pub revision: Option<i64>,
+    /// The decision.
+    pub decided: Decided,
+    /// The address of the person's client.
+    pub address: Option<String>,
+    /// The rules that the workspace has from then on, if the decision adds some.
+    pub rules: Option<NewRules>,
+}
+
+/// Rules of a workspace that replace those of a certain revision.
+#[derive(Clone, Debug)]
+pub struct NewRules {
+    /// The revision that is replaced.
+    pub if_match: i64,
+    /// The rules, as JSON.
+    pub body: String,
 }
 
 /// What a person decides.
@@ -206,8 +264,8 @@ pub struct ApprovalEvent {
     pub seq: i64,
     /// When it happened.
     pub at: Timestamp,
-    /// `asked`, `attached`, `revised`, `approved`, `denied`, `responded`, `executing`, `done`, `failed`, `expired`,
-    /// `cancelled`.
+    /// `asked`, `attached`, `revised`, `approved`, `denied`, `responded`, `executing`, `done`, `failed`, `finished` (the
+    /// call ended after its commit), `expired`, `cancelled`.
     pub kind: String,
     /// Who did it; none for the server.
     pub by: Option<Uuid>,

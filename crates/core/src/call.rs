@@ -1,11 +1,12 @@
 //! Calls: as they are received, prepared to run, and with their result.
 
 use crate::{
-    Action, Answer, BoundTool, CallId, Caller, CommitId, DynTool, Effect, ErrorKind, Intent, JsonText, Notice, Result,
-    ToolError, Toolset, WorkspaceId,
+    Action, Answer, ApprovalId, Ask, BoundTool, CallCx, CallId, Caller, CommitId, Content, DynTool, Effect, ErrorKind,
+    Expect, Intent, JsonText, Notice, Result, ToolError, Toolset, WorkspaceId, WsPath,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use uuid::Uuid;
 
 /// A call of a tool, as a surface receives it.
 ///
@@ -26,6 +27,53 @@ pub struct Call {
     pub caller: Caller,
     /// The workspace to work in.
     pub workspace: WorkspaceId,
+    /// The caller's label for its session, to which grants are limited; may be empty.
+    #[serde(default)]
+    pub session: String,
+}
+
+/// Who allows what the rules ask about.
+#[derive(Clone, Debug, Default)]
+pub enum Permission {
+    /// Nobody yet: the call stops where a rule asks, with an error that says what is asked ([`ToolError::asks`]).
+    #[default]
+    Ask,
+    /// The caller, a person who makes the call directly.
+    OwnHand,
+    /// A person who approved the call.
+    Approved(ApprovedCall),
+}
+
+/// An approved call that this process runs.
+#[derive(Clone, Debug)]
+pub struct ApprovedCall {
+    /// The approval, which the commit of the call spends.
+    pub approval: ApprovalId,
+    /// The process.
+    pub instance: Uuid,
+    /// What must hold when the call commits, so that it does what was shown.
+    pub conditions: Vec<Expect>,
+}
+
+/// What a call would do, found out without doing it.
+pub struct CallPreview {
+    /// What the rules ask about.
+    pub asks: Vec<Ask>,
+    /// What the call would do beyond the files.
+    pub intents: Vec<Intent>,
+    /// The changes that it would make.
+    pub changes: Vec<PreviewedChange>,
+    /// The context in which the files can be read.
+    pub cx: CallCx,
+}
+
+/// A changeset that was not applied.
+#[derive(Clone, Debug)]
+pub struct PreviewedChange {
+    /// Its effects.
+    pub effects: Vec<Effect>,
+    /// The new contents by path.
+    pub contents: Vec<(WsPath, Content)>,
 }
 
 /// A call whose tool was found and whose arguments are bound. Nothing was done yet.

@@ -90,7 +90,7 @@ impl Caller {
 
     /// Returns the caller's access to a workspace, to be checked.
     pub fn access(&self, workspace: WorkspaceId, need: Role) -> Access {
-        Access { workspace, user: self.member(), person: self.user, need }
+        Access { workspace, user: self.member(), person: self.user, need, rules: None }
     }
 }
 
@@ -161,11 +161,20 @@ pub struct Access {
     pub person: UserId,
     /// The minimum role.
     pub need: Role,
+    /// The revision of the rules that the call was judged by; none if the statement does not depend on rules. If the
+    /// caller's membership has another revision, nothing is done.
+    pub rules: Option<i64>,
 }
 
 impl Access {
     /// Whether the caller uses an agent key.
     pub fn is_by_key(&self) -> bool {
         self.user != self.person
+    }
+
+    /// Returns the access for a call that was judged by this revision of the rules.
+    #[must_use]
+    pub fn with_rules(self, revision: i64) -> Self {
+        Self { rules: Some(revision), ..self }
     }
 }

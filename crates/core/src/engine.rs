@@ -1,13 +1,15 @@
 //! The engine, through which every tool call passes.
 
+use crate::call_rules::{Asking, CallRules};
 use crate::guarded_workspace::{Commits, GuardedWorkspace};
 use crate::keyed_semaphore::KeyedSemaphore;
 use crate::record::{RecordState, recordable_name};
 use crate::tool::advice_for_shorter_answer;
 use crate::{
-    Call, CallCx, CallId, CallMetrics, CallOutcome, CallStart, Caller, Decision, DynTool, ErrorKind, FairQueue,
-    OpenRecord, Policy, PreparedCall, QueueDepth, QueueLimits, QueueSlot, REST_TOOLSET, RecordHandle, Recorder, Result,
-    Role, ToolError, Toolset, Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
+    Access, Action, ApprovedCall, Call, CallCx, CallId, CallMetrics, CallOutcome, CallPreview, CallStart, Caller,
+    DynTool, Effect, ErrorKind, FairQueue, Guard, OpenRecord, Permission, Policy, PreparedCall, PreviewedChange,
+    QueueDepth, QueueLimits, QueueSlot, REST_TOOLSET, RecordHandle, Recorder, Result, Role, ToolError, Toolset,
+    Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
 };
 use futures_util::FutureExt;
 use std::{
@@ -63,8 +65,12 @@ impl EditLocks {
     }
 }
 
-/// Runs tool calls in four steps: [`Engine::prepare`] finds the tool and binds the arguments, [`Engine::decide`] asks
-/// the policy, `execute` runs the tool, and the call is recorded. [`Engine::call`] does all of them, with a deadline.
+/// How often a call starts over because the rules changed while it ran.
+const MAX_RULE_CHANGES: usize = 10;
+
+/// Runs tool calls in four steps: [`Engine::prepare`] finds the tool and binds the arguments, the rules of the policy
+/// judge what is known before the call runs, `execute` runs the tool, and the call is recorded. [`Engine::call`] does all
+/// of them, with a deadline.
 pub struct Engine {
     toolsets: Toolsets,
     workspaces: Arc<dyn Workspaces>,
@@ -144,9 +150,7 @@ impl Engine {
     ) -> Result<CallCx> {
         let (id, toolset) = (CallId::new(), REST_TOOLSET.into());
         let call = CallStart { id, correlation: "", toolset, tool: name, caller, workspace };
-        let record = Arc::new(RecordState::unrecorded(call));
-        let opened = self.open(workspace, caller, need).await?;
-        Ok(self.context(record, (REST_TOOLSET, name), caller, workspace, opened, Commits::Apply))
+        self.rest(name, workspace, caller, need, Arc::new(RecordState::unrecorded(call))).await
     }
 
     /// Creates the context of a change over the REST interface, with the record that was begun for it.
@@ -158,10 +162,35 @@ impl Engine {
         need: Role,
         record: &RecordHandle,
     ) -> Result<CallCx> {
-        let opened = self.open(workspace, caller, need).await?;
-        Ok(self.context(record.state(), (REST_TOOLSET, name), caller, workspace, opened, Commits::Apply))
+        self.rest(name, workspace, caller, need, record.state()).await
     }
 
+    /// Creates the context of a REST request. What a person does there is the person's own doing, so nothing asks.
+    async fn rest(
+        &self,
+        name: &'static str,
+        workspace: WorkspaceId,
+        caller: Caller,
+        need: Role,
+        record: Arc<RecordState>,
+    ) -> Result<CallCx> {
+        if self.policy.rules(workspace, caller).revision.is_some() {
+            // Requests are not started over, so the rules are brought up to date first.
+            let mut changes = 0;
+            loop {
+                let result = self.open(workspace, caller, need).await?.authorise().await;
+                if let Some(result) = self.unless_rules_changed(result, workspace, caller, &mut changes).await {
+                    break result?;
+                }
+            }
+        }
+        let opened = self.open(workspace, caller, need).await?;
+        let asking = if caller.key.is_some() { Asking::Stop } else { Asking::OwnHand };
+        let guard = self.guard(workspace, caller, (REST_TOOLSET, name, Action::Read), "", asking);
+        Ok(self.context(record, (REST_TOOLSET, name), caller, workspace, opened, guard, Commits::Apply))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the parts of a context, gathered in one place")]
     fn context(
         &self,
         record: Arc<RecordState>,
@@ -169,9 +198,9 @@ impl Engine {
         caller: Caller,
         workspace_id: WorkspaceId,
         workspace: Arc<dyn Workspace>,
+        guard: Arc<Guard>,
         commits: Commits,
     ) -> CallCx {
-        let guard = caller.guard();
         CallCx {
             id: record.id,
             toolset,
@@ -188,21 +217,68 @@ impl Engine {
             warnings: Mutex::default(),
             paths: Mutex::default(),
             previewed: Mutex::default(),
+            keeps_contents: false,
+            approval: None,
+        }
+    }
+
+    /// Returns the guard of a call: the scope of its key and the rules.
+    fn guard(
+        &self,
+        workspace: WorkspaceId,
+        caller: Caller,
+        tool: (&str, &str, Action),
+        session: &str,
+        asking: Asking,
+    ) -> Arc<Guard> {
+        let in_force = self.policy.rules(workspace, caller);
+        if in_force.is_empty() {
+            return caller.guard();
+        }
+        let rules = CallRules::new(in_force, tool, session, asking);
+        Arc::new((*caller.guard()).clone().with_rules(rules))
+    }
+
+    /// Returns the result of work under the rules that this process knows. If a statement of the work noticed that they have
+    /// changed, reads them and returns none: nothing was done, and the work starts over.
+    async fn unless_rules_changed<T>(
+        &self,
+        result: Result<T>,
+        workspace: WorkspaceId,
+        caller: Caller,
+        changes: &mut usize,
+    ) -> Option<Result<T>> {
+        match result {
+            Err(error) if error.is_rules_changed() && *changes < MAX_RULE_CHANGES => {
+                *changes += 1;
+                self.policy.reload(workspace, caller).await.err().map(Err)
+            }
+            result => Some(result),
         }
     }
 
     async fn open(&self, workspace: WorkspaceId, caller: Caller, need: Role) -> Result<Arc<dyn Workspace>> {
-        self.workspaces.open(caller.access(workspace, need)).await
+        let rules = self.policy.rules(workspace, caller).revision;
+        self.workspaces.open(Access { rules, ..caller.access(workspace, need) }).await
     }
 
     /// Checks that the caller is a member of the workspace.
     pub async fn authorise(&self, workspace: WorkspaceId, caller: Caller) -> Result<()> {
-        self.open(workspace, caller, Role::Viewer).await?.authorise().await
+        self.workspaces.open(caller.access(workspace, Role::Viewer)).await?.authorise().await
     }
 
     /// Returns the error that the caller of a failed request may see: [`error_for_members`].
     pub async fn error_for_members(&self, workspace: WorkspaceId, caller: Caller, error: ToolError) -> ToolError {
-        match self.open(workspace, caller, Role::Viewer).await {
+        match self.workspaces.open(caller.access(workspace, Role::Viewer)).await {
+            Ok(workspace) => error_for_members(&*workspace, error).await,
+            Err(refusal) => refusal,
+        }
+    }
+
+    /// Returns the error of a call that was refused before it ran. An error of rules that are out of date is replaced by
+    /// the one that says so.
+    async fn refusal_under_rules(&self, call: &Call, error: ToolError) -> ToolError {
+        match self.open(call.workspace, call.caller, Role::Viewer).await {
             Ok(workspace) => error_for_members(&*workspace, error).await,
             Err(refusal) => refusal,
         }
@@ -210,21 +286,30 @@ impl Engine {
 
     /// Runs a call, with a deadline, and records it. `render` turns the outcome into what the surface sends; if it
     /// fails, so does the call, although a change that was made stays made.
-    pub async fn call<R>(&self, mut call: Call, render: impl FnOnce(CallOutcome) -> Result<R>) -> Result<R> {
+    ///
+    /// A call that must ask a person has not ended: its error has [`ToolError::asks`], and it is not recorded.
+    pub async fn call<R>(
+        &self,
+        call: &Call,
+        permission: &Permission,
+        render: impl FnOnce(CallOutcome) -> Result<R>,
+    ) -> Result<R> {
         let tool = self.toolsets.find(&call.toolset).and_then(|toolset| toolset.find(&call.tool));
-        if let Some(tool) = tool {
-            // A tool has two spellings of its name; logs and records use one.
-            tool.name().clone_into(&mut call.tool);
-        }
+        // A tool has two spellings of its name; logs and records use one.
+        let respelled = tool
+            .filter(|tool| tool.name() != call.tool)
+            .map(|tool| Call { tool: tool.name().to_owned(), ..call.clone() });
+        let call = respelled.as_ref().unwrap_or(call);
         let (toolset, name) = (recordable_name(&call.toolset), recordable_name(&call.tool));
         let span = tracing::info_span!("call", call.id = %call.id, correlation.id = call.correlation, tool.set = toolset, tool.name = name);
         let timeout = tool.map_or(self.limits.call_timeout, |tool| tool.timeout(&self.limits));
-        self.recorded(&call, timeout, render).instrument(span).await
+        self.recorded(call, permission, timeout, render).instrument(span).await
     }
 
     async fn recorded<R>(
         &self,
         call: &Call,
+        permission: &Permission,
         timeout: Duration,
         render: impl FnOnce(CallOutcome) -> Result<R>,
     ) -> Result<R> {
@@ -245,7 +330,7 @@ impl Engine {
             }
         };
         record.handle().set_args(&[call.args.as_str()]);
-        let work = async { render(self.run(call, record.handle().state()).await?) };
+        let work = async { render(self.run(call, permission, &record).await?) };
         let result = match tokio::time::timeout(timeout, AssertUnwindSafe(work).catch_unwind()).await {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => Err(ToolError::internal(format!("panic: {}", panic_text(&*panic)))),
@@ -258,22 +343,93 @@ impl Engine {
             error.log_cause();
         }
         timer.end(result.as_ref().err().map(|error| error.kind));
+        if result.as_ref().is_err_and(|error| !error.asks().is_empty()) {
+            record.discard();
+            return result;
+        }
         record.close(result.as_ref().err().map(|error| (error.kind, error.message.as_str()))).await;
         result
     }
 
-    /// Takes a slot, then prepares, decides and executes the call. What is found before the workspace is used is
-    /// reported to members only.
-    async fn run(&self, call: &Call, record: Arc<RecordState>) -> Result<CallOutcome> {
+    /// Takes a slot, then prepares, judges and executes the call. What is found before the workspace is used is reported to
+    /// members only.
+    async fn run(&self, call: &Call, permission: &Permission, record: &OpenRecord) -> Result<CallOutcome> {
         let _slot = self.enter(call.workspace, call.caller).await?;
-        let decided = match self.prepare(call) {
-            Ok(prepared) => self.decide(&prepared).await.map(|()| prepared),
-            Err(error) => Err(error),
-        };
-        match decided {
-            Ok(prepared) => self.execute(prepared, record).await,
-            Err(error) => Err(self.error_for_members(call.workspace, call.caller, error).await),
+        let mut changes = 0;
+        loop {
+            let result = self.attempt(call, permission, record).await;
+            if let Some(result) = self.unless_rules_changed(result, call.workspace, call.caller, &mut changes).await {
+                return result;
+            }
         }
+    }
+
+    async fn attempt(&self, call: &Call, permission: &Permission, record: &OpenRecord) -> Result<CallOutcome> {
+        let prepared = self.prepare(call).and_then(|prepared| {
+            let guard = self.call_guard(&prepared, asking(permission));
+            guard.judge_intents(&prepared.intents).map(|()| (prepared, guard))
+        });
+        match prepared {
+            Ok((prepared, guard)) => self.execute(prepared, guard, permission, record.handle().state()).await,
+            Err(error) => Err(self.refusal_under_rules(call, error).await),
+        }
+    }
+
+    fn call_guard(&self, prepared: &PreparedCall<'_>, asking: Asking) -> Arc<Guard> {
+        let PreparedCall { call, toolset, tool, .. } = prepared;
+        let name = (toolset.name(), tool.name(), tool.action());
+        self.guard(call.workspace, call.caller, name, &call.session, asking)
+    }
+
+    /// Finds out what a call would do, and what of it the rules ask about. Nothing is changed and nothing is recorded.
+    pub async fn preview(&self, call: &Call) -> Result<CallPreview> {
+        let _slot = self.enter(call.workspace, call.caller).await?;
+        let work = async {
+            let mut changes = 0;
+            loop {
+                let result = self.previewed(call).await;
+                if let Some(result) = self.unless_rules_changed(result, call.workspace, call.caller, &mut changes).await
+                {
+                    return result;
+                }
+            }
+        };
+        let timeout = tokio::time::timeout(self.limits.call_timeout, work).await;
+        timeout.unwrap_or_else(|_| Err(ToolError::new(ErrorKind::Timeout, "The preview of the call took too long")))
+    }
+
+    async fn previewed(&self, call: &Call) -> Result<CallPreview> {
+        let prepared = match self.prepare(call) {
+            Ok(prepared) => prepared,
+            Err(error) => return Err(self.refusal_under_rules(call, error).await),
+        };
+        let guard = self.call_guard(&prepared, Asking::Collect(Mutex::default()));
+        if let Err(error) = guard.judge_intents(&prepared.intents) {
+            return Err(self.refusal_under_rules(call, error).await);
+        }
+        let PreparedCall { toolset, tool, intents, bound, .. } = prepared;
+        let start = CallStart {
+            id: call.id,
+            correlation: &call.correlation,
+            toolset: toolset.name().into(),
+            tool: tool.name(),
+            caller: call.caller,
+            workspace: call.workspace,
+        };
+        let opened = self.open(call.workspace, call.caller, tool.action().needs()).await?;
+        let (record, name) = (Arc::new(RecordState::unrecorded(start)), (toolset.name(), tool.name()));
+        let guard_of_call = Arc::clone(&guard);
+        let mut cx = self.context(record, name, call.caller, call.workspace, opened, guard, Commits::Preview);
+        cx.keeps_contents = true;
+        // Only changes of files can be previewed. What a program, a request or GitHub would do is not known before it is
+        // done.
+        if tool.action().is_about_files() {
+            bound.run(&cx).await?;
+        } else {
+            cx.workspace.authorise().await?;
+        }
+        let changes = std::mem::take(&mut *cx.previewed.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(CallPreview { asks: guard_of_call.collected_asks(), intents, changes, cx })
     }
 
     /// Finds the tool of a call, checks that it is in the scope of the caller's key, and binds the arguments. Nothing is
@@ -290,31 +446,33 @@ impl Engine {
         Ok(PreparedCall { call, toolset, tool, intents: bound.intents(), bound })
     }
 
-    /// Asks the policy; returns an error unless the call may run now.
-    pub async fn decide(&self, prepared: &PreparedCall<'_>) -> Result<()> {
-        let tool = prepared.tool.name();
-        match self.policy.decide(prepared).await? {
-            Decision::Allow => Ok(()),
-            // Calls cannot wait for a person yet.
-            Decision::Ask(reason) => {
-                let message = format!("'{tool}' needs a person's approval before it runs: {reason}");
-                Err(ToolError::new(ErrorKind::ApprovalRequired, message))
-            }
-            Decision::Deny(reason) => Err(ToolError::new(ErrorKind::ApprovalDenied, reason)),
-        }
-    }
-
-    async fn execute(&self, prepared: PreparedCall<'_>, record: Arc<RecordState>) -> Result<CallOutcome> {
+    async fn execute(
+        &self,
+        prepared: PreparedCall<'_>,
+        guard: Arc<Guard>,
+        permission: &Permission,
+        record: Arc<RecordState>,
+    ) -> Result<CallOutcome> {
         let PreparedCall { call, toolset, tool, bound, .. } = prepared;
-        let commits = if bound.is_dry_run() { Commits::Preview } else { Commits::Apply };
+        let commits = match permission {
+            _ if bound.is_dry_run() => Commits::Preview,
+            Permission::Approved(approved) if !approved.conditions.is_empty() => {
+                Commits::ApplyIf(approved.conditions.clone())
+            }
+            _ => Commits::Apply,
+        };
         let opened = self.open(call.workspace, call.caller, tool.action().needs()).await?;
-        let cx = self.context(record, (toolset.name(), tool.name()), call.caller, call.workspace, opened, commits);
+        let name = (toolset.name(), tool.name());
+        let mut cx = self.context(record, name, call.caller, call.workspace, opened, guard, commits);
+        if let Permission::Approved(ApprovedCall { approval, instance, .. }) = permission {
+            cx.approval = Some((*approval, *instance));
+        }
         match bound.run(&cx).await {
             Ok(answer) => Ok(CallOutcome {
                 answer,
                 warnings: unlocked(cx.warnings),
                 commit: cx.record.commit(),
-                previewed: unlocked(cx.previewed),
+                previewed: effects(unlocked(cx.previewed)),
                 limit_bytes: self.limits.response_bytes,
                 advice: advice_for_shorter_answer(tool.input_schema()),
             }),
@@ -376,6 +534,19 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message")
+}
+
+/// Returns what happens where a rule asks.
+fn asking(permission: &Permission) -> Asking {
+    match permission {
+        Permission::Ask => Asking::Stop,
+        Permission::OwnHand => Asking::OwnHand,
+        Permission::Approved(_) => Asking::Approved,
+    }
+}
+
+fn effects(changes: Vec<PreviewedChange>) -> Vec<Effect> {
+    changes.into_iter().flat_map(|change| change.effects).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 use super::*;
+use crate::rules::{RuleList, RuleLists};
 use crate::{
-    Access, Action, AllowAll, CallRecord, Changeset, Commit, CommitId, CommitInfo, Content, Decision, Depth, Dialect,
-    Entry, File, FileId, History, JsonText, Listing, Page, Preview, RecordPermit, Success, Tool, Version, VersionId,
+    Access, Action, CallRecord, Changeset, Commit, CommitId, CommitInfo, Content, Depth, Dialect, Entry, File, FileId,
+    History, JsonText, Listing, NoRules, Page, Preview, RecordPermit, RulesInForce, Success, Tool, Version, VersionId,
     WsPath,
 };
 use async_trait::async_trait;
@@ -194,18 +195,24 @@ impl Tool for TestTool {
     }
 }
 
-struct DenyAll;
+/// A policy with one rule, which is about commits by the tool.
+struct OneRule(&'static str);
 
 #[async_trait]
-impl Policy for DenyAll {
-    async fn decide(&self, _: &PreparedCall<'_>) -> Result<Decision> {
-        Ok(Decision::Deny("not today".into()))
+impl Policy for OneRule {
+    fn rules(&self, _: WorkspaceId, _: Caller) -> Arc<RulesInForce> {
+        let workspace = Arc::new(RuleList::compile(vec![self.0.parse().unwrap()]).unwrap());
+        Arc::new(RulesInForce { lists: RuleLists { workspace, ..RuleLists::default() }, ..RulesInForce::default() })
+    }
+
+    async fn reload(&self, _: WorkspaceId, _: Caller) -> Result<()> {
+        Ok(())
     }
 }
 
 fn engine(policy: impl Policy + 'static) -> (Engine, Arc<Records>) {
     let records = Arc::new(Records::default());
-    let limits = Limits { call_timeout: Duration::from_millis(50), response_bytes: 1000, ..Limits::default() };
+    let limits = Limits { call_timeout: Duration::from_millis(500), response_bytes: 1000, ..Limits::default() };
     let toolsets = Toolsets::default().with(Toolset::new("plain", Arc::new(TestDialect)).with(TestTool));
     (Engine::new(toolsets, Arc::new(TestWorkspaces), Arc::new(policy), records.clone(), limits), records)
 }
@@ -218,6 +225,7 @@ fn call(tool: &str, args: &str, user: crate::UserId) -> Call {
         tool: tool.into(),
         args: JsonText::parse(args.into()).unwrap(),
         caller: Caller::person(user),
+        session: String::new(),
         workspace: WorkspaceId::new(),
     }
 }
@@ -228,7 +236,7 @@ fn member() -> crate::UserId {
 
 /// Runs a call; returns the body that is answered, also for an error.
 async fn answer(engine: &Engine, call: Call) -> String {
-    let body = engine.call(call, |outcome| TestDialect.render(&outcome, "")).await;
+    let body = engine.call(&call, &Permission::Ask, |outcome| TestDialect.render(&outcome, "")).await;
     String::from_utf8(body.unwrap_or_else(|error| TestDialect.failure(&error, ""))).unwrap()
 }
 
@@ -249,9 +257,9 @@ async fn every_call_is_answered_in_the_dialect_and_recorded_once() {
             "Internal error; the server's log has the cause under the id of this request (X-Request-Id)",
             "internal",
         ),
-        ("hang", "Timed out after 50 ms", "timeout"),
+        ("hang", "Timed out after 500 ms", "timeout"),
     ] {
-        let (answer, records) = outcome(AllowAll, "test", &format!(r#"{{"behaviour":"{behaviour}"}}"#)).await;
+        let (answer, records) = outcome(NoRules, "test", &format!(r#"{{"behaviour":"{behaviour}"}}"#)).await;
         assert_eq!((answer.as_str(), records.as_slice()), (body, [recorded.to_owned()].as_slice()), "{behaviour}");
     }
 }
@@ -291,20 +299,20 @@ async fn an_internal_error_is_logged_once_and_only_its_message_is_answered() {
     ToolError::internal("not part of the test").log_cause();
     let _guard = tracing::subscriber::set_default(log.clone());
     tracing::callsite::rebuild_interest_cache();
-    let (answer, _) = outcome(AllowAll, "test", r#"{"behaviour":"panic"}"#).await;
+    let (answer, _) = outcome(NoRules, "test", r#"{"behaviour":"panic"}"#).await;
     assert!(!answer.contains("a panic of the test"), "{answer}");
     assert_eq!(*log.0.lock().unwrap(), ["message=internal error cause=panic: a panic of the test "]);
 }
 
 #[tokio::test]
 async fn a_call_that_commits_is_not_recorded_a_second_time() {
-    let (answer, records) = outcome(AllowAll, "test", r#"{"behaviour":"commit"}"#).await;
+    let (answer, records) = outcome(NoRules, "test", r#"{"behaviour":"commit"}"#).await;
     assert_eq!((answer.as_str(), records.len()), (r#"{"text":"committed"}"#, 0));
 }
 
 #[tokio::test]
 async fn a_call_that_fails_after_its_commit_is_recorded_as_failed() {
-    let (engine, records) = engine(AllowAll);
+    let (engine, records) = engine(NoRules);
     answer(&engine, call("test", r#"{"behaviour":"commit_and_hang"}"#, member())).await;
     let records = records.0.lock().unwrap();
     assert_eq!((records[0].outcome.as_deref(), records[0].commit_id.is_some()), (Some("timeout"), true));
@@ -315,7 +323,7 @@ async fn a_stranger_is_refused_without_waiting() {
     let records = Arc::new(Records::default());
     let toolsets = Toolsets::default().with(Toolset::new("plain", Arc::new(TestDialect)).with(TestTool));
     let limits = Limits { calls_per_workspace: 1, ..Limits::default() };
-    let engine = Engine::new(toolsets, Arc::new(TestWorkspaces), Arc::new(AllowAll), records, limits);
+    let engine = Engine::new(toolsets, Arc::new(TestWorkspaces), Arc::new(NoRules), records, limits);
     let first = call("test", r#"{"behaviour":"hang"}"#, member());
     let workspace = first.workspace;
     let mut hanging = Box::pin(answer(&engine, first));
@@ -329,32 +337,46 @@ async fn a_stranger_is_refused_without_waiting() {
 
 #[tokio::test]
 async fn an_answer_over_the_limit_is_refused_with_advice() {
-    let (answer, records) = outcome(AllowAll, "test", r#"{"behaviour":"long_answer"}"#).await;
+    let (answer, records) = outcome(NoRules, "test", r#"{"behaviour":"long_answer"}"#).await;
     assert!(answer.contains("over the limit of 1000 bytes; ask for less"), "{answer}");
     assert_eq!(records, ["response_too_large"]);
     // Warnings are part of the answer.
-    let (answer, records) = outcome(AllowAll, "test", r#"{"behaviour":"long_warning"}"#).await;
+    let (answer, records) = outcome(NoRules, "test", r#"{"behaviour":"long_warning"}"#).await;
     assert!(answer.contains("over the limit of 1000 bytes; ask for less"), "{answer}");
     assert_eq!(records, ["response_too_large"]);
 }
 
 #[tokio::test]
-async fn a_policy_that_denies_stops_the_call() {
-    let (answer, records) = outcome(DenyAll, "test", r#"{"behaviour":"answer"}"#).await;
-    assert_eq!((answer.as_str(), records.as_slice()), ("not today", ["approval_denied".to_owned()].as_slice()));
+async fn a_rule_that_denies_stops_the_call() {
+    let (answer, records) = outcome(OneRule("deny tool(plain/test)"), "test", r#"{"behaviour":"answer"}"#).await;
+    assert!(answer.starts_with("Not allowed"), "{answer}");
+    assert_eq!(records, ["approval_denied"]);
+}
+
+#[tokio::test]
+async fn a_call_that_must_ask_has_not_ended_and_is_not_recorded() {
+    let (engine, records) = engine(OneRule("ask tool(plain/test)"));
+    let call = call("test", r#"{"behaviour":"answer"}"#, member());
+    let error = engine.call(&call, &Permission::Ask, Ok).await.unwrap_err();
+    assert_eq!((error.kind, error.asks().len()), (ErrorKind::ApprovalRequired, 1));
+    assert!(records.0.lock().unwrap().is_empty());
+    // A person who makes the call directly is not asked.
+    assert!(engine.call(&call, &Permission::OwnHand, Ok).await.is_ok());
+    let preview = engine.preview(&call).await.unwrap();
+    assert_eq!(preview.asks.len(), 1);
 }
 
 #[tokio::test]
 async fn a_stranger_gets_no_argument_errors() {
     for (tool, args) in [("test", r#"{"behavior":1}"#), ("nothing", "{}")] {
-        let (engine, _) = engine(AllowAll);
+        let (engine, _) = engine(NoRules);
         assert_eq!(answer(&engine, call(tool, args, crate::UserId::new())).await, "no member", "{tool}");
     }
 }
 
 #[tokio::test]
 async fn a_cancelled_call_is_recorded() {
-    let (engine, records) = engine(AllowAll);
+    let (engine, records) = engine(NoRules);
     let hanging = answer(&engine, call("test", r#"{"behaviour":"hang"}"#, member()));
     assert!(hanging.now_or_never().is_none());
     assert_eq!(records.0.lock().unwrap()[0].outcome.as_deref(), Some("cancelled"));
@@ -362,14 +384,14 @@ async fn a_cancelled_call_is_recorded() {
 
 #[tokio::test]
 async fn a_call_of_an_unknown_toolset_is_refused() {
-    let (engine, _) = engine(AllowAll);
+    let (engine, _) = engine(NoRules);
     let unknown = Call { toolset: "none".into(), ..call("test", "{}", member()) };
     assert_eq!(answer(&engine, unknown).await, "Toolset 'none' not found");
 }
 
 #[tokio::test]
 async fn a_prepared_call_has_done_nothing_and_can_be_stored() {
-    let (engine, records) = engine(AllowAll);
+    let (engine, records) = engine(NoRules);
     let call = call("test", r#"{"behaviour":"commit"}"#, member());
     let prepared = engine.prepare(&call).unwrap();
     assert_eq!((prepared.action(), prepared.is_dry_run(), prepared.intents.len()), (Action::Read, false, 0));

@@ -1,6 +1,6 @@
 //! The error that callers receive.
 
-use crate::{ContentHash, WsPath};
+use crate::{Ask, ContentHash, WsPath};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -187,6 +187,8 @@ struct ErrorContext {
     failed_edit: Option<usize>,
     retry_after_seconds: Option<u64>,
     operation: Option<FailedOperation>,
+    asks: Vec<Ask>,
+    rules_changed: bool,
 }
 
 /// The operation of a tool that failed.
@@ -241,6 +243,16 @@ impl ToolError {
     pub fn quota(limit: u64, used: u64, setting: &str, message: impl Into<String>) -> Self {
         let error = Self::new(ErrorKind::QuotaExceeded, message);
         error.detail("limit", limit).detail("used", used).detail("setting", setting)
+    }
+
+    /// Creates the error for a call that must wait for a person. It is never retried by the code that it passes.
+    pub fn needs_approval(asks: Vec<Ask>) -> Self {
+        let what = asks
+            .first()
+            .map_or(String::new(), |ask| format!(": {} {}, because {}", ask.action.name(), ask.subject, ask.because));
+        let mut error = Self::new(ErrorKind::ApprovalRequired, format!("A person must approve this call{what}"));
+        error.context_mut().asks = asks;
+        error
     }
 
     /// Creates the error for a fault of the server. The caller does not see the cause; [`Self::log_cause`] logs it.
@@ -335,6 +347,13 @@ impl ToolError {
         self
     }
 
+    /// Says that the rules changed after the call was judged, so that it must be judged again.
+    #[must_use]
+    pub fn with_rules_changed(mut self) -> Self {
+        self.context_mut().rules_changed = true;
+        self
+    }
+
     /// Returns the cause of an internal error. It is for the log, never for the caller.
     pub fn cause(&self) -> Option<&str> {
         self.context().and_then(|context| context.cause.as_deref())
@@ -385,9 +404,19 @@ impl ToolError {
         self.context().and_then(|context| context.retry_after_seconds)
     }
 
+    /// Returns what a person must allow before the call can run.
+    pub fn asks(&self) -> &[Ask] {
+        self.context().map_or(&[], |context| &context.asks)
+    }
+
     /// Returns the operation that failed.
     pub fn failed_operation(&self) -> Option<&FailedOperation> {
         self.context().and_then(|context| context.operation.as_ref())
+    }
+
+    /// Whether the rules changed after the call was judged. Nothing was done; the call can start over.
+    pub fn is_rules_changed(&self) -> bool {
+        self.context().is_some_and(|context| context.rules_changed)
     }
 
     /// Returns the paths that the message may contain, from the root: those of the error, those of the call, and the

@@ -40,15 +40,32 @@ pub struct FileEvents {
     pub receiver: broadcast::Receiver<FileEvent>,
     /// The watcher that sends the events; dropping it ends them.
     pub source: Box<dyn Send + Sync>,
+    /// Which paths the reader may see; all if there is no filter.
+    pub filter: Option<EventFilter>,
 }
+
+/// Says whether a reader may see a path.
+pub type EventFilter = Box<dyn Fn(&WsPath) -> bool + Send + Sync>;
 
 impl FileEvents {
     /// Waits for the next event. Returns `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<FileEvent> {
-        match self.receiver.recv().await {
-            Ok(event) => Some(event),
-            Err(broadcast::error::RecvError::Lagged(_)) => Some(FileEvent::Unknown),
-            Err(broadcast::error::RecvError::Closed) => None,
+        loop {
+            match self.receiver.recv().await {
+                Ok(event) if !self.is_shown(&event) => {}
+                Ok(event) => return Some(event),
+                Err(broadcast::error::RecvError::Lagged(_)) => return Some(FileEvent::Unknown),
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    fn is_shown(&self, event: &FileEvent) -> bool {
+        let Some(shows) = &self.filter else { return true };
+        match event {
+            FileEvent::Created { path } | FileEvent::Changed { path } | FileEvent::Removed { path } => shows(path),
+            FileEvent::Moved { from, path } => shows(from) && shows(path),
+            FileEvent::Unknown => true,
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The feed: commits and finished calls of a workspace, in an order in which a reader can continue after any event.
+//! The feed: commits, finished calls and approvals of a workspace, in an order in which a reader can continue after any event.
 
-use crate::{CallId, CommitId, EffectKind, KeyId, Timestamp, UserId, WsPath};
+use crate::{ApprovalId, ApprovalState, CallId, CommitId, EffectKind, KeyId, Timestamp, UserId, WsPath};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -22,15 +22,20 @@ pub struct FeedSources {
     pub commits: bool,
     /// Finished calls.
     pub calls: bool,
+    /// What happens to approvals.
+    pub approvals: bool,
 }
 
 impl FeedSources {
     /// Every type.
-    pub const ALL: Self = Self { commits: true, calls: true };
+    pub const ALL: Self = Self { commits: true, calls: true, approvals: true };
+
+    /// No type.
+    pub const NONE: Self = Self { commits: false, calls: false, approvals: false };
 
     /// Whether no type is wanted.
     pub fn is_empty(self) -> bool {
-        self == Self { commits: false, calls: false }
+        self == Self::NONE
     }
 }
 
@@ -45,6 +50,17 @@ pub struct FeedPage {
     pub cursor: FeedCursor,
     /// Whether more events follow at once.
     pub has_more: bool,
+}
+
+impl FeedPage {
+    /// Leaves out changes at other paths than these.
+    pub(crate) fn retain_paths(&mut self, shows: impl Fn(&WsPath) -> bool) {
+        for event in &mut self.events {
+            if let FeedRecord::Commit(commit) = &mut event.record {
+                commit.changes.retain(|change| shows(&change.path) && change.from.as_ref().is_none_or(&shows));
+            }
+        }
+    }
 }
 
 /// Events that a reader cannot get any more: retention deleted them, or the cursor belongs to a database that was
@@ -75,6 +91,8 @@ pub enum FeedRecord {
     Commit(CommitEvent),
     /// A call ended.
     Call(CallEvent),
+    /// Something happened to an approval.
+    Approval(ApprovalFeedEvent),
 }
 
 impl FeedRecord {
@@ -83,8 +101,36 @@ impl FeedRecord {
         match self {
             Self::Commit(_) => "commit",
             Self::Call(_) => "call",
+            Self::Approval(_) => "approval",
         }
     }
+}
+
+/// Something that happened to an approval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ApprovalFeedEvent {
+    /// The approval.
+    pub id: ApprovalId,
+    /// What happened: `asked`, `approved`, `executing`, `done`, … ([`ApprovalEvent::kind`](crate::ApprovalEvent)).
+    pub kind: String,
+    /// The state after it.
+    pub state: ApprovalState,
+    /// The revision at that time.
+    pub revision: i64,
+    /// The call that waits, or waited.
+    pub call_id: CallId,
+    /// The toolset of that call.
+    pub toolset: String,
+    /// The tool of that call.
+    pub tool: String,
+    /// The person who called, or whose key called.
+    #[serde(rename = "user_id")]
+    pub user: UserId,
+    /// The agent key that called; none if the person did.
+    #[serde(rename = "key_id")]
+    pub key: Option<KeyId>,
+    /// When it happened.
+    pub at: Timestamp,
 }
 
 /// A commit.

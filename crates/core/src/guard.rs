@@ -1,14 +1,19 @@
 //! The guard: judges what a call does to the files of a workspace.
 
-use crate::{Action, ActionSet, Effect, EffectKind, ErrorKind, FileId, Result, ToolError, WsPath};
-use std::collections::{BTreeMap, HashSet};
+use crate::call_rules::{CallRules, Defaults};
+use crate::{Action, ActionSet, Ask, Effect, EffectKind, ErrorKind, FileId, Intent, Result, ToolError, WsPath};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
-/// What a caller may do in a workspace beyond what its role says.
+/// What a caller may do in a workspace beyond what its role says: the scope of its key, and the rules.
 ///
 /// It is pure: it does no I/O, so it can be asked within a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Guard {
     allowed: ActionSet,
+    rules: Option<Arc<CallRules>>,
 }
 
 impl Default for Guard {
@@ -18,35 +23,105 @@ impl Default for Guard {
 }
 
 impl Guard {
-    /// The guard of a person, who may do everything that the role allows.
-    pub const UNRESTRICTED: Self = Self { allowed: ActionSet::all() };
+    /// The guard of a person in a workspace without rules, who may do everything that the role allows.
+    pub const UNRESTRICTED: Self = Self { allowed: ActionSet::all(), rules: None };
 
     /// Creates the guard of a caller that may only do these actions.
     pub fn of_actions(allowed: ActionSet) -> Self {
-        Self { allowed }
+        Self { allowed, rules: None }
     }
 
-    /// Whether nothing is forbidden.
+    /// Adds the rules of a call.
+    #[must_use]
+    pub fn with_rules(self, rules: CallRules) -> Self {
+        Self { rules: (!rules.is_empty()).then(|| Arc::new(rules)), ..self }
+    }
+
+    /// Whether nothing is forbidden or asked.
     pub fn is_unrestricted(&self) -> bool {
-        self.allowed == ActionSet::all()
+        self.allowed == ActionSet::all() && self.rules.is_none()
     }
 
-    /// Whether a change of this kind is allowed at a path.
-    pub fn allows(&self, change: NetChange, _path: &WsPath) -> bool {
-        self.allowed.contains(change.action())
+    /// Whether a change of this kind is allowed at a path without asking.
+    pub fn allows(&self, change: NetChange, path: &WsPath) -> bool {
+        self.judge(&[NetEffect { change, path: path.clone() }], &[]).is_ok()
     }
 
-    /// Refuses an action that the caller may not do.
+    /// Refuses an action that is not in the scope of the caller's key.
     pub fn require(&self, action: Action) -> Result<()> {
         if self.allowed.contains(action) { Ok(()) } else { Err(self.refusal(action, None)) }
     }
 
-    /// Refuses changes of which at least one is not allowed.
-    pub fn judge(&self, changes: &[NetEffect]) -> Result<()> {
-        match changes.iter().find(|effect| !self.allows(effect.change, &effect.path)) {
+    /// Refuses to read a path that may not be read.
+    pub fn require_read(&self, path: &WsPath) -> Result<()> {
+        self.require(Action::Read)?;
+        let Some(rules) = &self.rules else { return Ok(()) };
+        match rules.judge_path(Action::Read, path, false, Defaults::Ignore)? {
             None => Ok(()),
-            Some(effect) => Err(self.refusal(effect.change.action(), Some(effect))),
+            Some(ask) => Err(ToolError::needs_approval(vec![ask])),
         }
+    }
+
+    /// Whether listings and searches show a path.
+    pub fn shows(&self, path: &WsPath) -> bool {
+        self.allowed.contains(Action::Read) && self.rules.as_ref().is_none_or(|rules| rules.shows(path))
+    }
+
+    /// Whether a person makes the change directly.
+    pub(crate) fn is_own_hand(&self) -> bool {
+        self.rules.as_ref().is_none_or(|rules| rules.is_own_hand())
+    }
+
+    /// Judges what a call will do beyond the files. Where a rule asks, the error says what.
+    pub(crate) fn judge_intents(&self, intents: &[Intent]) -> Result<()> {
+        let Some(rules) = &self.rules else { return Ok(()) };
+        let asks = rules.judge_intents(intents)?;
+        if asks.is_empty() { Ok(()) } else { Err(ToolError::needs_approval(asks)) }
+    }
+
+    /// Takes what was asked so far, if the call only collects it.
+    pub(crate) fn collected_asks(&self) -> Vec<Ask> {
+        self.rules.as_ref().map_or_else(Vec::new, |rules| rules.collected())
+    }
+
+    /// Whether a rule distinguishes paths.
+    pub fn has_path_rules(&self) -> bool {
+        self.rules.as_ref().is_some_and(|rules| rules.has_path_rules())
+    }
+
+    /// Refuses changes of which at least one is not allowed, or must be asked for. `moved_folders` are the folders that
+    /// were moved with everything below them.
+    pub fn judge(&self, changes: &[NetEffect], moved_folders: &[MovedFolder]) -> Result<()> {
+        if let Some(effect) = changes.iter().find(|effect| !self.allowed.contains(effect.change.action())) {
+            return Err(self.refusal(effect.change.action(), Some(effect)));
+        }
+        self.judge_by_rules(changes, moved_folders)
+    }
+
+    fn judge_by_rules(&self, changes: &[NetEffect], folders: &[MovedFolder]) -> Result<()> {
+        let Some(rules) = &self.rules else { return Ok(()) };
+        let (mut asks, defaults): (Vec<Ask>, _) = (Vec::new(), Defaults::Apply);
+        for NetEffect { change, path } in changes {
+            let actions: &[(Action, bool, Defaults)] = match change {
+                NetChange::Create => &[(Action::Write, false, defaults)],
+                NetChange::Overwrite => &[(Action::Write, true, defaults)],
+                NetChange::Delete => &[(Action::Delete, true, defaults)],
+                // A move takes the content from one path and writes it at another.
+                NetChange::Move => &[(Action::Write, false, Defaults::Ignore), (Action::Move, false, defaults)],
+                NetChange::MoveAway => &[
+                    (Action::Read, false, Defaults::Ignore),
+                    (Action::Delete, false, Defaults::Ignore),
+                    (Action::Move, false, defaults),
+                ],
+            };
+            for (action, overwrite, defaults) in actions {
+                asks.extend(rules.judge_path(*action, path, *overwrite, *defaults)?);
+            }
+        }
+        for folder in folders {
+            folder.judge(rules)?;
+        }
+        if asks.is_empty() { Ok(()) } else { Err(ToolError::needs_approval(asks)) }
     }
 
     fn refusal(&self, action: Action, effect: Option<&NetEffect>) -> ToolError {
@@ -70,6 +145,37 @@ impl Guard {
     }
 }
 
+/// A folder that was moved, with everything below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedFolder {
+    /// Its old path.
+    pub from: WsPath,
+    /// Its new path.
+    pub to: WsPath,
+}
+
+impl MovedFolder {
+    /// Refuses the move if a rule may concern something below the folder. What is below is not listed for this: the
+    /// caller can move the files one by one, and each is judged then.
+    fn judge(&self, rules: &CallRules) -> Result<()> {
+        let sides = [
+            (&self.from, [Action::Read, Action::Delete, Action::Move]),
+            (&self.to, [Action::Write, Action::Move, Action::Move]),
+        ];
+        for (folder, actions) in sides {
+            if actions.into_iter().any(|action| rules.may_match_below(action, folder)) {
+                let message = format!(
+                    "The folder {} cannot be moved as a whole, because a rule may concern files below {folder}. \
+                     Nothing was changed; move its files one by one",
+                    self.from
+                );
+                return Err(ToolError::new(ErrorKind::ApprovalDenied, message).at_path(folder));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The net effect of a changeset at one path, after its last step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetEffect {
@@ -88,8 +194,10 @@ pub enum NetChange {
     Overwrite,
     /// The file or folder is removed.
     Delete,
-    /// It was moved to a path that was free.
+    /// It was moved here, to a path that was free.
     Move,
+    /// It was moved to another path.
+    MoveAway,
 }
 
 impl NetChange {
@@ -98,7 +206,7 @@ impl NetChange {
         match self {
             Self::Create | Self::Overwrite => Action::Write,
             Self::Delete => Action::Delete,
-            Self::Move => Action::Move,
+            Self::Move | Self::MoveAway => Action::Move,
         }
     }
 }
@@ -111,6 +219,7 @@ impl std::fmt::Display for NetChange {
             Self::Overwrite => "change",
             Self::Delete => "delete",
             Self::Move => "move something to",
+            Self::MoveAway => "move away",
         })
     }
 }
@@ -154,6 +263,9 @@ pub fn net_effects(effects: &[Effect]) -> Vec<NetEffect> {
         let change = |change| NetEffect { change, path: (*path).clone() };
         if moved_here {
             net.push(change(NetChange::Move));
+        }
+        if moved_away {
+            net.push(change(NetChange::MoveAway));
         }
         match (states.before, states.after) {
             (None, None) => {}

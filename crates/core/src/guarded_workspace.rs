@@ -1,9 +1,10 @@
 //! A workspace behind a guard, which may also only preview changes.
 
 use crate::{
-    Action, CallCx, Changeset, Checkout, CheckoutMode, CheckoutOptions, Commit, CommitId, CommitInfo, Content, Depth,
-    Entry, ErrorKind, FeedCursor, FeedPage, FeedSources, File, FileEvents, FileId, Find, FindResult, Guard, History,
-    Listing, OpenFile, Page, Preview, Result, Search, SearchResult, ToolError, Version, VersionId, Workspace, WsPath,
+    Action, CallCx, Change, Changeset, Checkout, CheckoutMode, CheckoutOptions, Commit, CommitId, CommitInfo, Content,
+    Depth, Entry, ErrorKind, Expect, FeedCursor, FeedPage, FeedSources, File, FileEvents, FileId, Find, FindResult,
+    Guard, History, Listing, OpenFile, Page, PathFilter, Preview, PreviewedChange, Result, Search, SearchResult,
+    ToolError, Version, VersionId, Workspace, WsPath,
 };
 use async_trait::async_trait;
 use std::sync::{Arc, PoisonError};
@@ -19,10 +20,12 @@ pub(crate) struct GuardedWorkspace {
 }
 
 /// What happens to changesets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Commits {
     /// Changesets are applied.
     Apply,
+    /// Changesets are applied if these conditions hold too, because a person approved what was shown.
+    ApplyIf(Vec<Expect>),
     /// Changesets are only previewed: the call is a dry run.
     Preview,
 }
@@ -48,12 +51,84 @@ impl GuardedWorkspace {
         self.require(Action::Read).await
     }
 
+    /// Checks that the caller may read a path. Membership comes first.
+    async fn require_read_at(&self, path: &WsPath) -> Result<()> {
+        match self.guard.require_read(path) {
+            Ok(()) => Ok(()),
+            Err(refusal) => Err(self.workspace.authorise().await.err().unwrap_or(refusal)),
+        }
+    }
+
+    /// Checks that the caller may read a file by its current path.
+    async fn require_read_of(&self, file: FileId) -> Result<()> {
+        self.require_read().await?;
+        if self.guard.has_path_rules() {
+            self.guard.require_read(&self.workspace.file_by_id(file, 0).await?.entry.path)?;
+        }
+        Ok(())
+    }
+
+    /// Returns a commit without the effects at paths that the caller may not read.
+    fn shown_commit(&self, mut commit: CommitInfo) -> CommitInfo {
+        let shows = |path: &WsPath| self.guard.shows(path);
+        commit.changes.retain(|effect| shows(&effect.path) && effect.from.as_ref().is_none_or(shows));
+        commit
+    }
+
+    /// Returns a filter that also leaves out what the caller may not read.
+    fn shown(&self, paths: Option<Arc<dyn PathFilter>>) -> Option<Arc<dyn PathFilter>> {
+        if !self.guard.has_path_rules() {
+            return paths;
+        }
+        Some(Arc::new(ShownPaths { guard: Arc::clone(&self.guard), paths }))
+    }
+
+    /// Previews a changeset, and keeps what it would do for the preview of the call.
+    async fn previewed(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {
+        let contents = if cx.keeps_contents { new_contents(&changes) } else { Vec::new() };
+        let Preview { commit, effects } = self.preview(changes, cx).await?;
+        let change = PreviewedChange { effects, contents };
+        cx.previewed.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+        Ok(commit)
+    }
+
     /// Returns the error of a changeset as the caller may see it: the hash of a content only if it may read.
     fn without_hash(&self, error: ToolError) -> ToolError {
-        if error.kind != ErrorKind::Stale || self.guard.require(Action::Read).is_ok() {
+        if error.kind != ErrorKind::Stale {
             return error;
         }
-        ToolError::stale(error.path().unwrap_or("The file"), None)
+        let path = error.path().unwrap_or("The file");
+        let is_shown = match WsPath::within(path) {
+            Ok(path) => self.guard.shows(&path),
+            Err(_) => !self.guard.has_path_rules() && self.guard.require(Action::Read).is_ok(),
+        };
+        if is_shown { error } else { ToolError::stale(path, None) }
+    }
+}
+
+/// Returns the contents that a changeset would write.
+fn new_contents(changes: &Changeset) -> Vec<(WsPath, Content)> {
+    let put = |change: &Change| match change {
+        Change::Put(put) => Some((put.path.clone(), put.content.clone())),
+        _ => None,
+    };
+    changes.changes.iter().filter_map(put).collect()
+}
+
+/// A filter that accepts only paths that the guard shows.
+struct ShownPaths {
+    guard: Arc<Guard>,
+    paths: Option<Arc<dyn PathFilter>>,
+}
+
+impl PathFilter for ShownPaths {
+    fn accepts(&self, path: &str) -> bool {
+        self.paths.as_ref().is_none_or(|paths| paths.accepts(path))
+            && WsPath::within(path).is_ok_and(|path| self.guard.shows(&path))
+    }
+
+    fn enters(&self, folder: &str) -> bool {
+        self.paths.as_ref().is_none_or(|paths| paths.enters(folder))
     }
 }
 
@@ -68,12 +143,12 @@ impl Workspace for GuardedWorkspace {
     }
 
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {
-        self.require_read().await?;
+        self.require_read_at(path).await?;
         self.workspace.stat(path).await
     }
 
     async fn read(&self, path: &WsPath, max_bytes: u64) -> Result<File> {
-        self.require_read().await?;
+        self.require_read_at(path).await?;
         self.workspace.read(path, max_bytes).await
     }
 
@@ -82,7 +157,7 @@ impl Workspace for GuardedWorkspace {
     }
 
     async fn open(&self, path: &WsPath, more_than_bytes: u64) -> Result<Option<OpenFile>> {
-        self.require_read().await?;
+        self.require_read_at(path).await?;
         self.workspace.open(path, more_than_bytes).await
     }
 
@@ -99,33 +174,49 @@ impl Workspace for GuardedWorkspace {
     }
 
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
-        self.require_read().await?;
-        self.workspace.list(folder, depth, limit).await
+        self.require_read_at(folder).await?;
+        let mut listing = self.workspace.list(folder, depth, limit).await?;
+        listing.entries.retain(|entry| self.guard.shows(&entry.path));
+        listing.unreadable.retain(|path| self.guard.shows(path));
+        Ok(listing)
     }
 
     async fn names(&self, folder: &WsPath, limit: usize) -> Result<Vec<WsPath>> {
-        self.require_read().await?;
-        self.workspace.names(folder, limit).await
+        self.require_read_at(folder).await?;
+        let mut names = self.workspace.names(folder, limit).await?;
+        names.retain(|path| self.guard.shows(path));
+        Ok(names)
     }
 
     async fn find(&self, find: Find) -> Result<FindResult> {
-        self.require_read().await?;
-        self.workspace.find(find).await
+        self.require_read_at(&find.folder).await?;
+        let paths = self.shown(find.paths.clone());
+        self.workspace.find(Find { paths, ..find }).await
     }
 
     async fn search(&self, search: Search) -> Result<SearchResult> {
-        self.require_read().await?;
-        self.workspace.search(search).await
+        self.require_read_at(&search.within).await?;
+        let paths = self.shown(search.paths.clone());
+        self.workspace.search(Search { paths, ..search }).await
     }
 
     async fn watch(&self) -> Result<FileEvents> {
         self.require_read().await?;
-        self.workspace.watch().await
+        let guard = Arc::clone(&self.guard);
+        let mut events = self.workspace.watch().await?;
+        if guard.has_path_rules() {
+            events.filter = Some(Box::new(move |path| guard.shows(path)));
+        }
+        Ok(events)
     }
 
     async fn feed(&self, after: Option<&FeedCursor>, sources: FeedSources) -> Result<FeedPage> {
         self.require_read().await?;
-        self.workspace.feed(after, sources).await
+        let mut page = self.workspace.feed(after, sources).await?;
+        if self.guard.has_path_rules() {
+            page.retain_paths(|path| self.guard.shows(path));
+        }
+        Ok(page)
     }
 
     /// A program sees all files, so it needs the right to read. What it changes is judged at its check-in. On the folder
@@ -137,6 +228,11 @@ impl Workspace for GuardedWorkspace {
                 self.require(action).await?;
             }
         }
+        if self.guard.has_path_rules() && !self.guard.is_own_hand() {
+            let message = "Programs cannot be run here by agents: the workspace has rules about paths, and what a program \
+                           reads cannot be judged. Use the file tools, or ask a person to run it";
+            return Err(ToolError::new(ErrorKind::ApprovalDenied, message));
+        }
         if self.commits == Commits::Preview {
             let message = "A program cannot be run as a dry run: what it would change is not known before it runs";
             return Err(ToolError::new(ErrorKind::InvalidArgument, message));
@@ -145,12 +241,12 @@ impl Workspace for GuardedWorkspace {
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {
-        if self.commits == Commits::Apply {
-            return self.workspace.commit(changes, cx).await.map_err(|error| self.without_hash(error));
-        }
-        let Preview { commit, effects } = self.preview(changes, cx).await?;
-        cx.previewed.lock().unwrap_or_else(PoisonError::into_inner).extend(effects);
-        Ok(commit)
+        let changes = match &self.commits {
+            Commits::Preview => return self.previewed(changes, cx).await,
+            Commits::Apply => changes,
+            Commits::ApplyIf(conditions) => changes.expecting(conditions.iter().cloned()),
+        };
+        self.workspace.commit(changes, cx).await.map_err(|error| self.without_hash(error))
     }
 
     async fn preview(&self, changes: Changeset, cx: &CallCx) -> Result<Preview> {
@@ -162,32 +258,37 @@ impl Workspace for GuardedWorkspace {
 impl History for GuardedWorkspace {
     async fn file_by_id(&self, file: FileId, max_bytes: i64) -> Result<File> {
         self.require_read().await?;
-        self.workspace.file_by_id(file, max_bytes).await
+        let file = self.workspace.file_by_id(file, max_bytes).await?;
+        self.guard.require_read(&file.entry.path)?;
+        Ok(file)
     }
 
     async fn versions(&self, file: FileId, page: Page<i64>) -> Result<Vec<Version>> {
-        self.require_read().await?;
+        self.require_read_of(file).await?;
         self.workspace.versions(file, page).await
     }
 
     async fn version(&self, file: FileId, version: VersionId, max_bytes: i64) -> Result<(Version, Option<Content>)> {
-        self.require_read().await?;
+        self.require_read_of(file).await?;
         self.workspace.version(file, version, max_bytes).await
     }
 
     async fn trash(&self, page: Page<FileId>) -> Result<Vec<Entry>> {
         self.require_read().await?;
-        self.workspace.trash(page).await
+        let mut entries = self.workspace.trash(page).await?;
+        entries.retain(|entry| self.guard.shows(&entry.path));
+        Ok(entries)
     }
 
     async fn commits(&self, page: Page<CommitId>) -> Result<Vec<CommitInfo>> {
         self.require_read().await?;
-        self.workspace.commits(page).await
+        let commits = self.workspace.commits(page).await?;
+        Ok(commits.into_iter().map(|commit| self.shown_commit(commit)).collect())
     }
 
     async fn commit_info(&self, commit: CommitId) -> Result<CommitInfo> {
         self.require_read().await?;
-        self.workspace.commit_info(commit).await
+        Ok(self.shown_commit(self.workspace.commit_info(commit).await?))
     }
 
     async fn undone_by(&self, commit: CommitId) -> Result<Option<CommitId>> {

@@ -9,6 +9,7 @@ mod approval;
 mod binding;
 mod byte_budget;
 mod call;
+mod call_rules;
 mod caller;
 mod change;
 mod chat;
@@ -23,6 +24,7 @@ mod feed;
 mod find;
 mod guard;
 mod guarded_workspace;
+mod hex;
 mod history;
 mod id;
 mod json_text;
@@ -33,6 +35,7 @@ mod path;
 mod policy;
 mod record;
 mod redact;
+pub mod rules;
 mod search;
 mod settings;
 mod similar_paths;
@@ -44,11 +47,12 @@ mod workspace;
 pub use action::{Action, ActionSet, Intent};
 pub use approval::{
     Approval, ApprovalEvent, ApprovalPreview, ApprovalState, Ask, Decided, Execution, Grant, MemberRules, NewApproval,
-    NewGrant, Verdict,
+    NewDecision, NewGrant, NewRules, Verdict,
 };
 pub use binding::{bind, without_position};
 pub use byte_budget::{ByteBudget, HeldBytes};
-pub use call::{Call, CallOutcome, PreparedCall};
+pub use call::{ApprovedCall, Call, CallOutcome, CallPreview, Permission, PreparedCall, PreviewedChange};
+pub use call_rules::{Asking, CallRules, RulesInForce};
 pub use caller::{Access, Caller, Key, Role};
 pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Expect, Outcome, Parents, Put, Removal};
 pub use chat::chat_text;
@@ -60,18 +64,22 @@ pub use content::{Content, ContentHash, ContentHasher, EncodedText, FileType, Fo
 pub use encoding::{BYTE_ORDER_MARK, Decoder, Encoding, EncodingDetector, NotText};
 pub use engine::{Engine, Limits};
 pub use error::{ErrorKind, FailedOperation, PATH_DETAILS, Result, ToolError};
-pub use event::{FileEvent, FileEvents};
+pub use event::{EventFilter, FileEvent, FileEvents};
 pub use fair_queue::{FairQueue, Full, LimitScope, QueueDepth, QueueLimits, QueueSlot};
-pub use feed::{CallEvent, CommitEvent, FeedCursor, FeedEvent, FeedGap, FeedPage, FeedRecord, FeedSources, PathChange};
+pub use feed::{
+    ApprovalFeedEvent, CallEvent, CommitEvent, FeedCursor, FeedEvent, FeedGap, FeedPage, FeedRecord, FeedSources,
+    PathChange,
+};
 pub use find::{Find, FindResult, FoundFile, IgnoredFiles};
-pub use guard::{Guard, NetChange, NetEffect, net_effects};
+pub use guard::{Guard, MovedFolder, NetChange, NetEffect, net_effects};
+pub use hex::hex;
 pub use history::{History, Page};
 pub use id::{ApprovalId, CallId, ChatId, CommitId, FileId, GrantId, KeyId, UserId, VersionId, WorkspaceId};
 pub use json_text::{JsonText, json_bytes_of, json_string_bytes, push_json_string, to_json_within};
 pub use metrics::{CallMetrics, CallTimer, DURATION_BUCKETS_US, ToolCounts, UNKNOWN_TOOL};
 pub use notice::Notice;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, WsPath};
-pub use policy::{AllowAll, Decision, Policy};
+pub use policy::{NoRules, Policy};
 pub use record::{
     CallDetails, CallRecord, CallStart, NoRecords, OUTCOME_INTERRUPTED, OUTCOME_OK, OpenRecord, REST_TOOLSET,
     RecordHandle, RecordPermit, Recorder, is_outcome,
@@ -84,7 +92,7 @@ pub use search::{
 pub use settings::{RunSettings, RunSettingsPatch, WorkspaceSettings, WorkspaceSettingsPatch};
 pub use time::{Timestamp, now};
 pub use tool::{Answer, BoundTool, CallCx, DynTool, Render, Tool};
-pub use toolset::{CatalogueFormat, Dialect, Success, Toolset, ToolsetMask, Toolsets};
+pub use toolset::{CatalogueFormat, Dialect, Success, Toolset, ToolsetMask, Toolsets, WaitingCall};
 pub use workspace::{
     CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, Preview, ReadSeek, Version, WORKSPACE_MOUNT, Workspace,
     Workspaces, below_workspace_mount,

@@ -1,32 +1,31 @@
-//! The policy, which decides whether a prepared call may run.
+//! The policy, which knows the rules that hold for a caller in a workspace.
 
-use crate::{PreparedCall, Result};
+use crate::{Caller, Result, RulesInForce, WorkspaceId};
 use async_trait::async_trait;
+use std::sync::{Arc, LazyLock};
 
-/// The decision of a policy about a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Run it.
-    Allow,
-    /// Ask a person for approval first, for this reason.
-    Ask(String),
-    /// Refuse it, for this reason.
-    Deny(String),
-}
-
-/// A policy decides about calls before they run.
+/// A policy gives the rules for calls.
 #[async_trait]
 pub trait Policy: Send + Sync {
-    /// Decides about one call.
-    async fn decide(&self, call: &PreparedCall<'_>) -> Result<Decision>;
+    /// Returns the rules that hold for a caller, as far as this process knows them. They may be out of date: the
+    /// statements that do the work compare their revision, and then the call starts over with [`Policy::reload`].
+    fn rules(&self, workspace: WorkspaceId, caller: Caller) -> Arc<RulesInForce>;
+
+    /// Reads the rules again.
+    async fn reload(&self, workspace: WorkspaceId, caller: Caller) -> Result<()>;
 }
 
-/// A policy that lets every call run.
-pub struct AllowAll;
+/// A policy without rules.
+pub struct NoRules;
 
 #[async_trait]
-impl Policy for AllowAll {
-    async fn decide(&self, _: &PreparedCall<'_>) -> Result<Decision> {
-        Ok(Decision::Allow)
+impl Policy for NoRules {
+    fn rules(&self, _: WorkspaceId, _: Caller) -> Arc<RulesInForce> {
+        static NONE: LazyLock<Arc<RulesInForce>> = LazyLock::new(|| Arc::new(RulesInForce::none()));
+        Arc::clone(&NONE)
+    }
+
+    async fn reload(&self, _: WorkspaceId, _: Caller) -> Result<()> {
+        Ok(())
     }
 }

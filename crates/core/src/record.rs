@@ -201,6 +201,11 @@ impl OpenRecord {
         RecordHandle(Arc::clone(&self.0))
     }
 
+    /// Drops the record of a call that has not ended.
+    pub fn discard(self) {
+        self.0.is_discarded.store(true, Ordering::Release);
+    }
+
     /// Closes the record with the error of the call, if it failed. If the call had outside effects and has ended, waits
     /// until the record is durable.
     pub async fn close(self, error: Option<(ErrorKind, &str)>) {
@@ -249,6 +254,7 @@ pub(crate) struct RecordState {
     path: OnceLock<WsPath>,
     commit: OnceLock<CommitId>,
     has_outside_effects: AtomicBool,
+    is_discarded: AtomicBool,
     result: OnceLock<CallResult>,
 }
 
@@ -274,6 +280,7 @@ impl RecordState {
             path: OnceLock::new(),
             commit: OnceLock::new(),
             has_outside_effects: AtomicBool::new(false),
+            is_discarded: AtomicBool::new(false),
             result: OnceLock::new(),
         }
     }
@@ -379,6 +386,9 @@ impl RecordState {
 impl Drop for RecordState {
     fn drop(&mut self) {
         let Some((recorder, permit)) = self.destination.take() else { return };
+        if self.is_discarded.load(Ordering::Acquire) {
+            return;
+        }
         if std::thread::panicking() {
             self.close(Some((ErrorKind::Internal, "The server failed")));
         } else {

@@ -88,10 +88,7 @@ impl Redactor {
         let mut mac = self.mac.clone();
         mac.update(text.as_bytes());
         let hash = mac.finalize().into_bytes();
-        hash.iter().take(HASH_BYTES).fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        crate::hex(&hash[..HASH_BYTES])
     }
 }
 

@@ -4,8 +4,8 @@ use crate::binding::bind_arguments;
 use crate::engine::EditLocks;
 use crate::record::RecordState;
 use crate::{
-    Action, CallDetails, CallId, Caller, CommitId, Effect, FairQueue, Guard, Intent, JsonText, Limits, Notice,
-    QueueSlot, Result, Timestamp, Workspace, WorkspaceId, WsPath,
+    Action, ApprovalId, CallDetails, CallId, Caller, CommitId, FairQueue, Guard, Intent, JsonText, Limits, Notice,
+    PreviewedChange, QueueSlot, Result, Timestamp, Workspace, WorkspaceId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -15,6 +15,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
+use uuid::Uuid;
 
 /// The context of one call.
 pub struct CallCx {
@@ -41,7 +42,11 @@ pub struct CallCx {
     pub(crate) record: Arc<RecordState>,
     pub(crate) warnings: Mutex<Vec<Notice>>,
     pub(crate) paths: Mutex<Vec<WsPath>>,
-    pub(crate) previewed: Mutex<Vec<Effect>>,
+    pub(crate) previewed: Mutex<Vec<PreviewedChange>>,
+    /// Whether previews keep the new contents, to show them.
+    pub(crate) keeps_contents: bool,
+    /// The approval that the commit of the call spends, and the process that runs the call.
+    pub approval: Option<(ApprovalId, Uuid)>,
 }
 
 impl CallCx {
@@ -102,6 +107,8 @@ impl CallCx {
             warnings: Mutex::default(),
             paths: Mutex::default(),
             previewed: Mutex::default(),
+            keeps_contents: false,
+            approval: self.approval,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Toolsets, and the format of their answers.
 
 use crate::tool::Erased;
-use crate::{Action, CallOutcome, DynTool, Notice, Result, Tool, ToolError};
-use serde_json::{Value, json};
+use crate::{Action, Approval, CallOutcome, DynTool, Notice, Result, Tool, ToolError};
+use serde_json::{Map, Value, json};
 use std::{borrow::Cow, collections::BTreeMap, str::FromStr, sync::Arc};
 
 /// The format of a toolset's answers and errors.
@@ -11,6 +11,17 @@ pub trait Dialect: Send + Sync {
     fn success(&self, success: &Success<'_>) -> Vec<u8>;
     /// Writes the answer for an error. `correlation` is the caller's id for the call.
     fn failure(&self, error: &ToolError, correlation: &str) -> Vec<u8>;
+    /// Writes the answer for a call that waits for a person. Every format has `approval` with its id and URL at the top.
+    fn pending(&self, error: &ToolError, waiting: &WaitingCall<'_>, correlation: &str) -> Vec<u8> {
+        let mut body: Value = serde_json::from_slice(&self.failure(error, correlation)).unwrap_or_default();
+        if let Some(body) = body.as_object_mut() {
+            body.insert("approval".to_owned(), waiting.link());
+            self.add_pending_fields(body, waiting);
+        }
+        body.to_string().into_bytes()
+    }
+    /// Adds the fields that a toolset has for a call that waits.
+    fn add_pending_fields(&self, _body: &mut Map<String, Value>, _waiting: &WaitingCall<'_>) {}
     /// Returns the HTTP status of an error.
     fn status(&self, error: &ToolError) -> u16;
     /// Returns the text of a notice, with paths in the form of the toolset.
@@ -27,6 +38,21 @@ pub trait Dialect: Send + Sync {
         let success = Success::new(outcome.json()?, &warnings, correlation)?;
         outcome.within_limit(&success.result)?;
         Ok(self.success(&success))
+    }
+}
+
+/// A call that waits for a person, to be put into the format of a toolset.
+pub struct WaitingCall<'a> {
+    /// The approval.
+    pub approval: &'a Approval,
+    /// The path at which the approval is served.
+    pub url: &'a str,
+}
+
+impl WaitingCall<'_> {
+    fn link(&self) -> Value {
+        let Approval { id, revision, state, expires_at, .. } = self.approval;
+        json!({ "id": id, "url": self.url, "state": state, "revision": revision, "expires_at": expires_at })
     }
 }
 

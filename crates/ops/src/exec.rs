@@ -10,6 +10,7 @@ mod processes;
 pub mod python;
 mod run_counts;
 mod run_to_completion;
+mod shell_commands;
 
 pub use limits::{ExecLimits, RequestedLimits};
 pub use network::NetworkOptions;
@@ -17,6 +18,7 @@ pub use output_log::OutputPiece;
 pub use processes::{EndOfInput, Ended, ProcessInfo, ProcessOptions, ProcessState, Processes};
 pub use python::PythonEnvironment;
 pub use run_counts::RunOutcome;
+pub use shell_commands::simple_commands;
 pub use toolrest_sandbox::{Language, Layer, Limit, LimitEnforcers, Limits as SandboxLimits};
 
 use crate::exec::errors::{lacks_overlay, to_tool_error};
@@ -33,13 +35,20 @@ use std::{
 use tokio::sync::{OnceCell, oneshot};
 use toolrest_core::{
     CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, ExecutionRoot, FairQueue, FolderHandle,
-    KeepLimits, QueueDepth, QueueLimits, QueueSlot, Result, ToolError,
+    Intent, KeepLimits, QueueDepth, QueueLimits, QueueSlot, Result, ToolError,
 };
 use toolrest_sandbox::{
     Access, CellSpec, Interpreter, Limits, Mount, Options, Pool, PoolOptions, PoolRefill, Report, RunningJob, Sandbox,
     Script, Source, Stdin,
 };
 use tracing::Instrument;
+
+/// Returns the intent to run code. The rules about commands know a command line by its commands, and other code by the
+/// name of its language.
+pub fn exec_intent(language: &str, code: &str) -> Intent {
+    let commands = if language == "bash" { simple_commands(code) } else { Some(vec![language.to_owned()]) };
+    Intent::Exec { language: language.to_owned(), command: code.to_owned(), commands }
+}
 
 /// The path at which a program sees the workspace's files. It is also its working directory.
 pub const WORKSPACE: &str = toolrest_core::WORKSPACE_MOUNT;

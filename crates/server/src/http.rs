@@ -1,6 +1,7 @@
 //! The HTTP interface.
 
 mod accounts;
+mod approvals;
 mod budget;
 mod calls;
 mod chats;
@@ -17,6 +18,7 @@ mod query;
 mod recording;
 mod reply;
 mod request;
+mod rules;
 mod sign_in;
 mod tools;
 mod workspaces;
@@ -109,6 +111,10 @@ impl Route {
         Self::new(MethodFilter::POST, path, handler)
     }
 
+    fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Self {
+        Self::new(MethodFilter::PUT, path, handler)
+    }
+
     fn patch<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Self {
         Self::new(MethodFilter::PATCH, path, handler)
     }
@@ -174,6 +180,21 @@ fn routes() -> Vec<Route> {
             .for_keys(Action::Write)
             .recorded_as("undo"),
         Route::get("/api/v1/workspaces/{workspace}/calls", calls::list).for_keys(Action::Read),
+        Route::get("/api/v1/workspaces/{workspace}/approvals", approvals::list).for_keys(Action::Read),
+        Route::post("/api/v1/workspaces/{workspace}/approvals/decisions", approvals::decide_many).recorded_as("decide"),
+        Route::get("/api/v1/workspaces/{workspace}/approvals/{approval}", approvals::show).for_keys(Action::Read),
+        Route::delete("/api/v1/workspaces/{workspace}/approvals/{approval}", approvals::withdraw)
+            .for_keys(Action::Read)
+            .recorded_as("withdraw"),
+        Route::post("/api/v1/workspaces/{workspace}/approvals/{approval}/preview", approvals::preview),
+        Route::post("/api/v1/workspaces/{workspace}/approvals/{approval}/decision", approvals::decide)
+            .recorded_as("decide"),
+        Route::get("/api/v1/workspaces/{workspace}/rules", rules::list),
+        Route::put("/api/v1/workspaces/{workspace}/rules", rules::replace).recorded_as("set_rules"),
+        Route::get("/api/v1/workspaces/{workspace}/grants", rules::grants),
+        Route::delete("/api/v1/workspaces/{workspace}/grants", rules::revoke_grants).recorded_as("revoke_grants"),
+        Route::delete("/api/v1/workspaces/{workspace}/grants/{grant}", rules::revoke_grant).recorded_as("revoke_grant"),
+        Route::post("/api/v1/workspaces/{workspace}/policy/check", rules::check),
         Route::post("/api/v1/workspaces/{workspace}/chats", chats::create)
             .for_keys(Action::Write)
             .recorded_as("create_chat"),

@@ -72,6 +72,7 @@ fn the_page_of_the_api_names_every_route_and_no_other() {
     let method = |route: &Route| match route.method {
         MethodFilter::GET => "GET",
         MethodFilter::POST => "POST",
+        MethodFilter::PUT => "PUT",
         MethodFilter::PATCH => "PATCH",
         MethodFilter::DELETE => "DELETE",
         other => panic!("no name for {other:?}"),

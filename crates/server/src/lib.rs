@@ -1,6 +1,7 @@
 //! The server: HTTP interface, accounts, settings and periodic tasks.
 
 mod accounts;
+mod approvals;
 mod auth;
 mod connection;
 mod http;
@@ -8,7 +9,9 @@ mod local;
 mod lock_file;
 mod logging;
 mod metrics;
+mod offers;
 pub mod operator;
+mod policy;
 mod programs;
 pub mod python;
 mod runtime;

@@ -4,6 +4,7 @@ use crate::auth::{AccessTokens, AgentKeys, KeyUses, Passwords, fresh_secret};
 use crate::local::{self, Local};
 use crate::lock_file::LockFile;
 use crate::metrics;
+use crate::policy::StoredPolicy;
 use crate::programs;
 use crate::python;
 use crate::settings::Settings;
@@ -14,12 +15,16 @@ use std::{
     net::SocketAddr,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::task::JoinHandle;
 use toolrest_core::{
-    AllowAll, Call, CallId, CallOutcome, Caller, Engine, JsonText, Limits, Redactor, Result, ToolError, WorkspaceId,
+    Call, CallId, CallOutcome, Caller, Engine, ErrorKind, JsonText, Key, Limits, Permission, Recorder, Redactor,
+    Result, ToolError, WorkspaceId,
 };
 use toolrest_ops::exec::{Executor, Processes};
 use toolrest_store::{Instance, Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};
@@ -49,6 +54,7 @@ pub struct Runtime {
     pub(crate) records: Arc<WriteBehind>,
     /// This process.
     instance: Instance,
+    stopping: AtomicBool,
     upkeep: JoinHandle<()>,
 }
 
@@ -129,10 +135,11 @@ impl Runtime {
         let records = Arc::new(WriteBehind::start(Arc::clone(&store), instance.id, redactor));
         let services = programs::start(&settings).await;
         warn_of_shared_programs(&settings, services.executor.shared());
+        let policy = Arc::new(StoredPolicy::new(Arc::clone(&store), &settings)?);
         let engine = Engine::new(
             toolrest_toolsets::all(&services),
             Arc::<StoredWorkspaces>::clone(&workspaces),
-            Arc::new(AllowAll),
+            policy,
             Arc::<WriteBehind>::clone(&records),
             limits(&settings),
         );
@@ -164,6 +171,7 @@ impl Runtime {
             passwords,
             records,
             instance,
+            stopping: AtomicBool::new(false),
             upkeep,
         })
     }
@@ -202,8 +210,54 @@ impl Runtime {
             args: JsonText::of(args)?,
             caller,
             workspace,
+            session: String::new(),
         };
-        self.engine.call(call, Ok).await
+        // A person's own program is the person's own hand; a key is judged like any agent.
+        let permission = if caller.key.is_some() { Permission::Ask } else { Permission::OwnHand };
+        self.engine.call(&call, &permission, Ok).await
+    }
+
+    /// Returns the id of this process.
+    pub(crate) fn instance_id(&self) -> Uuid {
+        self.instance.id
+    }
+
+    /// Returns the name of this machine.
+    pub(crate) fn node(&self) -> &str {
+        &self.instance.node
+    }
+
+    /// Returns the machine that must run the calls of a workspace: the one with its folder. None for a workspace in the
+    /// database, whose calls any machine can run.
+    pub(crate) async fn node_of(&self, workspace: WorkspaceId) -> Result<Option<String>> {
+        let location = self.store.location(workspace).await?;
+        let is_folder = location.is_some_and(|(location, _)| location.root().is_some());
+        Ok(is_folder.then(|| self.node().to_owned()))
+    }
+
+    /// Returns arguments as they are recorded.
+    pub(crate) fn redacted(&self, args: &str) -> String {
+        self.records.redact(args)
+    }
+
+    /// Returns the caller of a stored call, with the scope of its key as it is now.
+    pub(crate) async fn stored_caller(&self, call: &Call) -> Result<Caller> {
+        let Some(key) = call.caller.key else { return Ok(call.caller) };
+        let Some(info) = self.store.key(call.workspace, key.id).await? else {
+            return Err(ToolError::new(ErrorKind::Forbidden, "The agent key of this call does not exist any more"));
+        };
+        let toolsets = self.engine.toolsets().mask(info.toolsets.iter().map(String::as_str));
+        Ok(Caller { key: Some(Key { actions: info.actions, toolsets, ..key }), ..call.caller })
+    }
+
+    /// Whether the server stops, so that nobody may wait any longer.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Has waiting calls answered, because the server stops.
+    pub(crate) fn begin_stopping(&self) {
+        self.stopping.store(true, Ordering::Release);
     }
 
     /// Returns the metrics in the text format of Prometheus.

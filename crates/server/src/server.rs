@@ -1,5 +1,6 @@
 //! The server: a runtime, and the loop that accepts connections.
 
+use crate::approvals;
 use crate::auth::{AttemptCounter, RefusedAddresses, SignInLink};
 use crate::connection::{self, Connections, StallTimeout};
 use crate::http::{self, App, Budget, host::HostRules};
@@ -31,6 +32,8 @@ pub struct Server {
     /// The listener for metrics.
     metrics: Option<(SocketAddr, AbortOnDrop)>,
     served_folder: Option<ServedFolder>,
+    /// Runs approved calls that nobody waits for.
+    _approvals: AbortOnDrop,
 }
 
 impl Server {
@@ -75,7 +78,8 @@ impl Server {
         let metrics = metrics.map(|(listener, address)| {
             (address, AbortOnDrop(tokio::spawn(metrics::serve(Arc::clone(&app), listener))))
         });
-        Ok(Self { app, listener, address, metrics, served_folder })
+        let approvals = AbortOnDrop(tokio::spawn(approvals::sweep(Arc::downgrade(&app.runtime))));
+        Ok(Self { app, listener, address, metrics, served_folder, _approvals: approvals })
     }
 
     /// Returns the folder of `serve --dir`, if the server was started so.
@@ -113,6 +117,7 @@ impl Server {
         }
         drop(self.listener);
         self.app.stopping.send_replace(true);
+        self.app.begin_stopping();
         tracing::info!("stopping: waiting for running calls");
         let grace = Duration::from_millis(self.app.settings.server.shutdown_grace_ms);
         let calls = tokio::time::timeout(grace, connections.shutdown());

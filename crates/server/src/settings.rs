@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use strsim::normalized_damerau_levenshtein as alike;
 use toml::Value;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toolrest_core::rules::{ApprovalMode, Rule, RuleList};
 use toolrest_ops::outside::{AddressRange, AllowList};
 
 use crate::http::host::{HostPattern, Origin};
@@ -259,6 +260,16 @@ settings! {
         cache_bytes: usize = 512 << 20, Accepts::Whole(0, 1024 * GIB);
     }
 
+    /// Rules and approvals.
+    policy: PolicySettings {
+        /// When calls wait for a person: as each specification and the rules say (`spec`), before everything but reading (`all`), never, with what would ask allowed (`off`) or refused (`never`). Without it, each workspace chooses; its default is `spec`.
+        approvals: Option<ApprovalMode> = None, Accepts::OneOf("spec, off, all, never");
+        /// Whether persons may approve calls that they made themselves. Calls of their agent keys they may always decide.
+        self_approval: bool = true, Accepts::Switch;
+        /// Rules for all workspaces, such as `deny write(**/.env)`. In the file they can also be tables `[[rule]]`.
+        rules: Vec<Rule> = Vec::new(), Accepts::Rules;
+    }
+
     /// Metrics for monitoring.
     metrics: Metrics {
         /// Address and port that serve `GET /metrics` in the text format of Prometheus, without a token; use an address that only the monitoring can reach. Without it, there is no such listener.
@@ -330,6 +341,7 @@ enum Accepts {
     Origins,
     PostgresUrl,
     Ranges,
+    Rules,
     Secret,
     Switch,
     Whole(i64, i64),
@@ -349,6 +361,10 @@ impl Accepts {
                 let entries = text.split(',').map(|entry| Value::String(entry.trim().to_owned()));
                 Some(Value::Array(entries.collect()))
             }
+            Self::Rules => {
+                let rules = text.split(';').map(str::trim);
+                Some(Value::Array(rules.map(|rule| Value::String(rule.to_owned())).collect()))
+            }
             _ => None,
         };
         typed.unwrap_or_else(|| Value::String(text.to_owned()))
@@ -366,6 +382,9 @@ impl Accepts {
             (Self::Hosts, Value::Array(hosts)) => AllowList::new(hosts.iter().filter_map(Value::as_str)).is_ok(),
             (Self::Ranges, Value::Array(ranges)) => {
                 ranges.iter().filter_map(Value::as_str).all(|range| range.parse::<AddressRange>().is_ok())
+            }
+            (Self::Rules, rules) => {
+                rules.clone().try_into().is_ok_and(|rules: Vec<Rule>| RuleList::compile(rules).is_ok())
             }
             (Self::PostgresUrl, Value::String(url)) => {
                 url.starts_with("postgres://") || url.starts_with("postgresql://")
@@ -416,6 +435,7 @@ impl fmt::Display for Accepts {
             Self::OneOf(names) => write!(f, "one of {names}"),
             Self::PostgresUrl => f.write_str("a URL such as \"postgres://user@host/database\""),
             Self::Ranges => f.write_str("a list of address ranges; in the environment with commas between them"),
+            Self::Rules => f.write_str("a list of rules; in the environment with semicolons between them"),
             Self::Secret => write!(f, "a text of at least {SECRET_MIN_CHARS} characters"),
             Self::Switch => f.write_str("true or false"),
             Self::Whole(min, max) => write!(f, "a whole number from {min} to {max}"),
@@ -604,6 +624,18 @@ impl LoadedSettings {
         };
         for (section, content) in DeTable::parse(text).map_err(syntax)?.into_inner() {
             let name = section.get_ref();
+            if name == "rule" {
+                if self.origins.contains_key("policy.rules") {
+                    let message =
+                        "the rules are given twice, as `[[rule]]` and as `policy.rules`; give them in one form";
+                    return Err(Problem::Syntax(message.to_owned()).at(place(section.span())));
+                }
+                let rules = Value::deserialize(ValueDeserializer::from(content));
+                let rules = rules.unwrap_or(Value::Float(f64::INFINITY));
+                self.set("policy.rules", |_| rules, format!("file {file}"))
+                    .map_err(|problem| problem.at(place(section.span())))?;
+                continue;
+            }
             let rows = match (content.into_inner(), SECTIONS.contains(&name.as_ref())) {
                 (DeValue::Table(rows), true) => Ok(rows),
                 (DeValue::Table(_), false) => Err(Problem::unknown_section(name)),

@@ -108,6 +108,11 @@ async fn watch_instances(store: &dyn Store, instance: &Instance) {
             Ok(calls) => tracing::warn!(calls, "recorded calls of a server process that died as interrupted"),
             Err(error) => log_retry(&error.into(), "could not look for abandoned calls; will retry"),
         }
+        match store.fail_abandoned(&instance.node).await {
+            Ok(0) => {}
+            Ok(approvals) => tracing::warn!(approvals, "ended approved calls of a server process that died"),
+            Err(error) => log_retry(&error.into(), "could not look for abandoned approvals; will retry"),
+        }
     }
 }
 

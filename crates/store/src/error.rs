@@ -1,7 +1,7 @@
 //! The error of this crate, and its translation into the error that callers of tools receive.
 
 use std::{error::Error, fmt::Display, sync::Arc};
-use toolrest_core::{ContentHash, ErrorKind, Role, ToolError, WsPath};
+use toolrest_core::{ApprovalId, ApprovalState, ContentHash, ErrorKind, Role, ToolError, WsPath};
 
 /// The result of an operation of the store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -44,6 +44,19 @@ pub enum StoreError {
     /// The caller is a member, but the operation needs a higher role.
     #[error("Access forbidden: this needs the role {needed}, yours is {actual}")]
     RoleTooLow { needed: Role, actual: Role },
+    /// The rules or the grants of the caller changed after the call was judged. Nothing was done; the call must be judged
+    /// again.
+    #[error("The rules of this workspace have changed; try again")]
+    RulesChanged,
+    /// The rules have another revision than the change expects.
+    #[error("The rules have revision {current}, not {expected}; read them again and repeat. Nothing was changed")]
+    RulesRevision { expected: i64, current: i64 },
+    /// The approval is in another state than the change needs, or shows something else than the decision saw.
+    #[error("The approval {id} is {} at revision {revision}; read it again", state.name())]
+    ApprovalConflict { id: ApprovalId, state: ApprovalState, revision: i64 },
+    /// The approval of the call is no longer executed by this server process, so the call may not change anything.
+    #[error("The approved call {0} was ended elsewhere; nothing was changed")]
+    NotExecuting(ApprovalId),
     /// A limit of the account or the workspace would be exceeded.
     #[error("{message}")]
     QuotaExceeded { limit: u64, used: u64, setting: &'static str, message: String },
@@ -89,7 +102,10 @@ impl StoreError {
     /// Returns the kind that callers of tools see.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::LostRace | Self::ContentVanished(_) => ErrorKind::Conflict,
+            Self::LostRace | Self::ContentVanished(_) | Self::RulesChanged | Self::RulesRevision { .. } => {
+                ErrorKind::Conflict
+            }
+            Self::ApprovalConflict { .. } | Self::NotExecuting(_) => ErrorKind::Conflict,
             Self::FileNotFound(_) | Self::FolderNotFound(_) | Self::NotFound { .. } => ErrorKind::NotFound,
             Self::Stale { .. } => ErrorKind::Stale,
             Self::AlreadyExists(_) | Self::EmailTaken(_) => ErrorKind::AlreadyExists,
@@ -121,6 +137,7 @@ impl From<StoreError> for ToolError {
             StoreError::Stale { path, current } => Self::stale(path, current),
             StoreError::QuotaExceeded { limit, used, setting, message } => Self::quota(limit, used, setting, message),
             StoreError::LostRace => Self::new(error.kind(), error.to_string()).detail("lost_race", true),
+            StoreError::RulesChanged => Self::new(error.kind(), error.to_string()).with_rules_changed(),
             other => Self::new(other.kind(), other.to_string()),
         }
     }

@@ -1,6 +1,6 @@
-//! The feed of a workspace: its commits and the records of its calls, read by cursor.
+//! The feed of a workspace: its commits, the records of its calls and the events of its approvals, read by cursor.
 //!
-//! There is no table of events. Each row of `commits` and `calls` has a number that its insertion assigns, and a cursor
+//! There is no table of events. Each row of `commits`, `calls` and `approval_events` has a number that its insertion assigns, and a cursor
 //! says which rows a reader has. What purges delete is noted in `feed_purged`, so that a reader learns of the gap.
 
 use crate::error::{Result, StoreError};
@@ -38,15 +38,17 @@ pub trait FeedStore: Send + Sync {
 pub(crate) enum Source {
     Commit,
     Call,
+    Approval,
 }
 
 impl Source {
-    pub(crate) const ALL: [Self; 2] = [Self::Commit, Self::Call];
+    pub(crate) const ALL: [Self; 3] = [Self::Commit, Self::Call, Self::Approval];
 
     pub(crate) fn code(self) -> i16 {
         match self {
             Self::Commit => 0,
             Self::Call => 1,
+            Self::Approval => 2,
         }
     }
 
@@ -54,6 +56,7 @@ impl Source {
         match self {
             Self::Commit => sources.commits,
             Self::Call => sources.calls,
+            Self::Approval => sources.approvals,
         }
     }
 }

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, sync::Arc};
 use toolrest_core::{
-    Access, CallCx, CallDetails, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry,
-    ErrorKind, File, FileId, FileType, Guard, JsonText, Listing, MAX_NAME_BYTES, Page, Preview, REST_TOOLSET, Role,
-    Search, SearchResult, Timestamp, UserId, Version, VersionId, WsPath, now,
+    Access, ApprovalId, CallCx, CallDetails, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth,
+    Entry, ErrorKind, File, FileId, FileType, Guard, JsonText, Listing, MAX_NAME_BYTES, Page, Preview, REST_TOOLSET,
+    Role, Search, SearchResult, Timestamp, UserId, Version, VersionId, WsPath, now,
 };
 
 /// The call that makes a change.
@@ -30,6 +30,10 @@ pub struct CallInfo {
     /// Where its record is written. Journals of earlier releases lack it.
     #[serde(default)]
     pub record: RecordPlace,
+    /// The approval that the call executes, and the server process that executes it. Its first commit spends the approval.
+    /// Journals of earlier releases lack it.
+    #[serde(default)]
+    pub approval: Option<(ApprovalId, uuid::Uuid)>,
     /// What its caller may change. It is not stored: a commit in a journal was judged before it was written there.
     #[serde(skip)]
     pub guard: Arc<Guard>,
@@ -56,6 +60,7 @@ impl CallInfo {
             started_at: now(),
             details: CallDetails::default(),
             record: RecordPlace::Separately,
+            approval: None,
             guard: Arc::default(),
         }
     }
@@ -92,6 +97,7 @@ impl CallInfo {
             started_at: cx.started_at,
             details: cx.details(),
             record: if cx.is_recorded_with_commit() { RecordPlace::WithCommit } else { RecordPlace::Separately },
+            approval: cx.approval,
             guard: Arc::clone(&cx.guard),
         }
     }

@@ -96,6 +96,9 @@ pub trait KeyStore: Send + Sync {
     /// Lists the keys that the caller manages: those that are not revoked first, and the newest first among them.
     async fn keys(&self, access: Access) -> Result<Vec<KeyInfo>>;
 
+    /// Returns a key of a workspace, for the server itself.
+    async fn key(&self, workspace: WorkspaceId, key: KeyId) -> Result<Option<KeyInfo>>;
+
     /// Suspends a key, or makes it active again. From then on, every statement refuses or accepts the key.
     async fn set_key_state(&self, access: Access, key: KeyId, state: KeyState) -> Result<KeyInfo>;
 

@@ -5,6 +5,7 @@
 //! workspaces whose files are in a real folder (the `workspaces` crate).
 
 mod accounts;
+mod approvals;
 pub mod blob;
 mod calls;
 pub mod disk_fault;
@@ -20,6 +21,7 @@ mod postgres;
 mod quota;
 mod recorder;
 mod renewal;
+mod rules;
 pub mod search;
 mod signature;
 mod sqlite;
@@ -29,6 +31,7 @@ mod wakeups;
 pub use accounts::{
     AccountAdmin, AccountStore, Attempt, Credentials, NewUser, Revocation, Rotation, Session, User, no_such_account,
 };
+pub use approvals::{ApprovalStore, MAX_OPEN_APPROVALS};
 pub use calls::{CallFilter, CallState, CallStore, INSTANCE_TIMEOUT, Instance, InstanceStore};
 pub use error::StoreError;
 pub use feed::FeedStore;
@@ -39,6 +42,7 @@ pub use keys::{KeyInfo, KeyState, KeyStore, KeyUse, MAX_LIVE_KEYS, NewKey};
 pub use postgres::{Postgres, PostgresOptions};
 pub use quota::Quotas;
 pub use recorder::WriteBehind;
+pub use rules::RuleStore;
 pub use sqlite::{Sqlite, check_database, copy_database};
 pub use store::{
     Location, Member, PoolLoad, Purge, Purged, Store, StoreLoad, WorkspaceChange, WorkspaceInfo, WorkspaceStore,

@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use toolrest_core::{
     Change, Changeset, Commit, CommitId, ContentHash, Destination, Effect, EffectKind, Entry, ErrorKind, Expect,
-    FileId, FileType, Form, Guard, MAX_PATH_BYTES, Outcome, Parents, Preview, Put, Removal, Timestamp, ToolError,
-    VersionId, WsPath, net_effects,
+    FileId, FileType, Form, Guard, MAX_PATH_BYTES, MovedFolder, Outcome, Parents, Preview, Put, Removal, Timestamp,
+    ToolError, VersionId, WsPath, net_effects,
 };
 
 /// A row of `files`.
@@ -176,9 +176,18 @@ pub fn plan(
         planner.plan.outcomes.push(outcome);
     }
     if !guard.is_unrestricted() {
-        guard.judge(&net_effects(&planner.plan.effects))?;
+        guard.judge(&net_effects(&planner.plan.effects), &moved_folders(&planner.plan.ops))?;
     }
     Ok(planner.plan)
+}
+
+/// Returns the folders that operations move with everything below them.
+fn moved_folders(ops: &[RowOp]) -> Vec<MovedFolder> {
+    let moved = |op: &RowOp| match op {
+        RowOp::Move { is_folder: true, from, to, .. } => Some(MovedFolder { from: from.clone(), to: to.clone() }),
+        _ => None,
+    };
+    ops.iter().filter_map(moved).collect()
 }
 
 struct Planner {

@@ -2,6 +2,7 @@
 
 mod account_admin;
 mod accounts;
+mod approvals;
 mod calls;
 mod chats;
 mod commits;
@@ -14,6 +15,7 @@ mod notifications;
 mod put;
 mod renewal;
 mod row;
+mod rules;
 mod search;
 mod snapshot;
 mod statements;
@@ -51,6 +53,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0009_keys.sql"),
     include_str!("../migrations/postgres/0010_records.sql"),
     include_str!("../migrations/postgres/0011_feed.sql"),
+    include_str!("../migrations/postgres/0012_approvals.sql"),
 ];
 
 /// The advisory lock that serialises migrations of replicas. An arbitrary number that no other program uses.

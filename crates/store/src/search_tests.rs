@@ -64,7 +64,7 @@ impl TestStores {
         let user = NewUser { email, password_hash: "none".into(), full_name: None };
         let user = writers[0].create_user(user).await.unwrap().id;
         let workspace = writers[0].create_workspace(user, "test".into(), Location::Database).await.unwrap().id;
-        let access = Access { workspace, user, person: user, need: Role::Editor };
+        let access = Access { workspace, user, person: user, need: Role::Editor, rules: None };
         Self { writers, database, searcher: Arc::new(Searcher::new(cache_bytes)), access, _folder: folder }
     }
 
@@ -114,6 +114,7 @@ async fn commit(store: &dyn Store, access: Access, change: Change) -> Result<too
         started_at: now(),
         details: toolrest_core::CallDetails::default(),
         record: crate::RecordPlace::WithCommit,
+        approval: None,
         guard: Arc::default(),
     };
     store.commit(access, Changeset::one(change), call).await
@@ -423,6 +424,7 @@ async fn an_index_older_than_the_recorded_changes_is_rebuilt(stores: TestStores)
             started_at: now(),
             details: toolrest_core::CallDetails::default(),
             record: crate::RecordPlace::WithCommit,
+            approval: None,
             guard: Arc::default(),
         };
         let changes = Changeset { changes: changes.collect(), ..Changeset::default() };

@@ -2,6 +2,7 @@
 
 mod account_admin;
 mod accounts;
+mod approvals;
 mod backup;
 mod calls;
 mod chats;
@@ -14,6 +15,7 @@ mod history;
 mod keys;
 mod renewal;
 mod row;
+mod rules;
 mod search;
 mod slices;
 mod staging;
@@ -63,6 +65,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0011_keys.sql"),
     include_str!("../migrations/sqlite/0012_records.sql"),
     include_str!("../migrations/sqlite/0013_feed.sql"),
+    include_str!("../migrations/sqlite/0014_approvals.sql"),
 ];
 
 /// Maximum number of writes that share one transaction, and so one fsync.

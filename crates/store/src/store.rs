@@ -2,7 +2,8 @@
 
 use crate::error::{Result, StoreError};
 use crate::{
-    AccountAdmin, AccountStore, CallStore, FeedStore, FileList, FileStore, FolderHistory, InstanceStore, KeyStore,
+    AccountAdmin, AccountStore, ApprovalStore, CallStore, FeedStore, FileList, FileStore, FolderHistory, InstanceStore,
+    KeyStore, RuleStore,
 };
 use async_trait::async_trait;
 use serde::Serialize;
@@ -18,6 +19,8 @@ pub trait Store:
     + AccountAdmin
     + WorkspaceStore
     + KeyStore
+    + RuleStore
+    + ApprovalStore
     + FileStore
     + FileList
     + FolderHistory
@@ -255,6 +258,39 @@ pub(crate) fn check_role(access: Access, role: Option<Role>) -> Result<Role> {
         return Err(StoreError::RoleTooLow { needed: access.need, actual: role });
     }
     Ok(role)
+}
+
+/// Checks the column `rights` of the caller's membership, which has the role and the revision of the rules; none means that
+/// the caller is not a member.
+pub(crate) fn check_rights(access: Access, rights: Option<i64>) -> Result<Role> {
+    let role = check_role(access, role_of(rights))?;
+    if access.rules.is_some_and(|rules| rights.is_some_and(|rights| rights >> 2 != rules)) {
+        return Err(StoreError::RulesChanged);
+    }
+    Ok(role)
+}
+
+/// Returns the role in the column `rights`.
+pub(crate) fn role_of(rights: Option<i64>) -> Option<Role> {
+    rights.and_then(|rights| i16::try_from(rights & 3).ok()).and_then(Role::from_code)
+}
+
+/// Returns the column `rights` for a role and a revision of the rules.
+pub(crate) fn rights_of(role: i16, revision: i64) -> i64 {
+    revision.saturating_mul(4) + i64::from(role)
+}
+
+/// Returns the access as one number, for statements that compare it with the column `rights` themselves: the lowest rights
+/// that are sufficient, or the negative role if the revision of the rules does not matter.
+pub(crate) fn required_rights(access: Access) -> i64 {
+    let need = access.need.code();
+    access.rules.map_or(-i64::from(need), |revision| rights_of(need, revision))
+}
+
+/// Returns the revision of the rules for a new membership. It is a time, so that a member who was removed and added again
+/// never has a revision of before.
+pub(crate) fn new_revision(at: Timestamp) -> i64 {
+    at.as_microsecond()
 }
 
 /// Returns the error for leaving a workspace without an owner.

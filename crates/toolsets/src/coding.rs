@@ -14,21 +14,35 @@ use crate::plain::PlainDialect;
 use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserializer, Serialize};
+use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::Arc;
-use toolrest_core::{CallCx, ContentHash, ErrorKind, FailedOperation, Result, ToolError, Toolset, WsPath};
+use toolrest_core::{
+    Approval, CallCx, ContentHash, ErrorKind, FailedOperation, Result, ToolError, Toolset, WaitingCall, WsPath,
+};
 use toolrest_ops::{EditOptions, Edited, Replacement};
 
 /// Returns the toolset with its tools.
 pub fn toolset() -> Toolset {
-    Toolset::new("coding", Arc::new(PlainDialect { code: errors::coding_code, message: sentence }))
-        .with(read::Read)
-        .with(write::Write)
-        .with(edit::Edit)
-        .with(multiedit::MultiEdit)
-        .with(apply_patch::ApplyPatch)
-        .with(ls::Ls)
-        .with(glob::Glob)
+    Toolset::new(
+        "coding",
+        Arc::new(PlainDialect { code: errors::coding_code, message: sentence, pending: permission_request }),
+    )
+    .with(read::Read)
+    .with(write::Write)
+    .with(edit::Edit)
+    .with(multiedit::MultiEdit)
+    .with(apply_patch::ApplyPatch)
+    .with(ls::Ls)
+    .with(glob::Glob)
+}
+
+/// Adds the permission request of the specification to the answer for a call that waits for a person.
+fn permission_request(body: &mut Map<String, Value>, waiting: &WaitingCall<'_>) {
+    let Approval { id, asks, preview, .. } = waiting.approval;
+    let patterns: Vec<&str> = asks.iter().map(|ask| relative(&ask.subject)).collect();
+    let request = json!({ "id": id, "permission": "edit", "patterns": patterns, "diff": preview.diff });
+    body.insert("permission".to_owned(), request);
 }
 
 /// Adds to an error the operation that failed and the file as the caller named it, for the error message.

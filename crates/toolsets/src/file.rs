@@ -14,7 +14,7 @@ use toolrest_core::Toolset;
 
 /// Returns the toolset with its tools.
 pub fn toolset() -> Toolset {
-    let dialect = PlainDialect { code: errors::file_code, message: |error| error.message.clone() };
+    let dialect = PlainDialect { code: errors::file_code, message: |error| error.message.clone(), pending: |_, _| {} };
     Toolset::new("file", Arc::new(dialect))
         .with(read::Read)
         .with(write::Write)

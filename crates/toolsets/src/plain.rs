@@ -3,7 +3,8 @@
 use crate::error_text::{DOWNLOAD, ErrorText, PathForm, describe_error, relative_notice};
 use crate::errors;
 use serde::Serialize;
-use toolrest_core::{Dialect, ErrorKind, Notice, Success, ToolError};
+use serde_json::{Map, Value};
+use toolrest_core::{Dialect, ErrorKind, Notice, Success, ToolError, WaitingCall};
 
 /// Answers with the bare result, or with `{"error", "message"}`.
 pub(crate) struct PlainDialect {
@@ -11,6 +12,8 @@ pub(crate) struct PlainDialect {
     pub code: fn(ErrorKind) -> &'static str,
     /// Returns the message for an error whose paths are relative already.
     pub message: fn(&ToolError) -> String,
+    /// Adds the dialect's fields for a call that waits for a person.
+    pub pending: fn(&mut Map<String, Value>, &WaitingCall<'_>),
 }
 
 impl Dialect for PlainDialect {
@@ -36,6 +39,10 @@ impl Dialect for PlainDialect {
 
     fn notice(&self, notice: &Notice) -> String {
         relative_notice(notice)
+    }
+
+    fn add_pending_fields(&self, body: &mut Map<String, Value>, waiting: &WaitingCall<'_>) {
+        (self.pending)(body, waiting);
     }
 
     fn status(&self, error: &ToolError) -> u16 {

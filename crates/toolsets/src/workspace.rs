@@ -16,7 +16,9 @@ use crate::errors;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{CallCx, ContentHash, Dialect, ErrorKind, Result, Success, ToolError, Toolset, WsPath};
+use toolrest_core::{
+    CallCx, ContentHash, Dialect, ErrorKind, Result, Success, ToolError, Toolset, WaitingCall, WsPath,
+};
 
 /// Returns the toolset with its tools.
 pub fn toolset() -> Toolset {
@@ -49,6 +51,11 @@ impl Dialect for WorkspaceDialect {
 
     fn failure(&self, error: &ToolError, _: &str) -> Vec<u8> {
         failure(error)
+    }
+
+    fn add_pending_fields(&self, body: &mut Map<String, Value>, _: &WaitingCall<'_>) {
+        body.insert("success".to_owned(), Value::Bool(false));
+        body.insert("result".to_owned(), Value::Null);
     }
 
     fn status(&self, error: &ToolError) -> u16 {

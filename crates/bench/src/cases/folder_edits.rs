@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use toolrest_core::{AllowAll, Call, CallId, Caller, Engine, JsonText, Limits, NoRecords, UserId, WorkspaceId};
+use toolrest_core::{
+    Call, CallId, Caller, Engine, JsonText, Limits, NoRecords, NoRules, Permission, UserId, WorkspaceId,
+};
 use toolrest_directory::{Change, CommitOptions, Expect, Hash, Parents, Root};
 use toolrest_edit::{StopFlag, diff, patch};
 use toolrest_store::{Location, NewUser, Sqlite, Store};
@@ -119,7 +121,7 @@ impl Folders {
             let engine = Engine::new(
                 toolrest_toolsets::all(&toolrest_toolsets::Services::none()),
                 Arc::new(workspaces),
-                Arc::new(AllowAll),
+                Arc::new(NoRules),
                 Arc::new(NoRecords),
                 Limits::default(),
             );
@@ -143,8 +145,11 @@ impl Folders {
             args: JsonText::of(args).expect("arguments"),
             caller: Caller::person(self.user),
             workspace: self.workspace,
+            session: String::new(),
         };
-        self.runtime.block_on(self.engine.call(call, |outcome| outcome.json())).expect("the call succeeds");
+        self.runtime
+            .block_on(self.engine.call(&call, &Permission::Ask, |outcome| outcome.json()))
+            .expect("the call succeeds");
     }
 
     fn read_us(&self) -> f64 {

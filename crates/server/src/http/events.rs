@@ -40,15 +40,17 @@ impl Kinds {
     /// Parses the query parameter `kinds`. Without it all types are wanted.
     fn parse(text: Option<&str>) -> Result<Self> {
         let Some(text) = text else { return Ok(Self { sources: FeedSources::ALL, files: true }) };
-        let mut kinds = Self { sources: FeedSources { commits: false, calls: false }, files: false };
+        let mut kinds = Self { sources: FeedSources::NONE, files: false };
         for kind in text.split(',') {
             match kind {
                 "commit" => kinds.sources.commits = true,
                 "call" => kinds.sources.calls = true,
+                "approval" => kinds.sources.approvals = true,
                 "file" => kinds.files = true,
                 other => {
-                    let message =
-                        format!("'{other}' is not a type of events; `kinds` takes `commit`, `call` and `file`");
+                    let message = format!(
+                        "'{other}' is not a type of events; `kinds` takes `commit`, `call`, `approval` and `file`"
+                    );
                     return Err(ToolError::argument("kinds", message));
                 }
             }
@@ -221,9 +223,10 @@ impl Listener {
         }
         self.waiting.extend(ready);
         let key = self.cx.caller.key_id();
-        // A key sees only its own calls.
+        // A key sees only its own calls and approvals.
         let is_shown = |event: &FeedEvent| match &event.record {
             FeedRecord::Call(call) => key.is_none() || call.key == key,
+            FeedRecord::Approval(approval) => key.is_none() || approval.key == key,
             FeedRecord::Commit(_) => true,
         };
         let has_hidden = !page.events.iter().all(is_shown);

@@ -3,9 +3,9 @@ use super::*;
 #[test]
 fn the_wanted_types_are_parsed() {
     let all = Kinds::parse(None).unwrap();
-    assert_eq!(Kinds::parse(Some("file,commit,call")).unwrap(), all);
+    assert_eq!(Kinds::parse(Some("file,commit,call,approval")).unwrap(), all);
     let calls = Kinds::parse(Some("call")).unwrap();
-    assert_eq!(calls, Kinds { sources: FeedSources { commits: false, calls: true }, files: false });
+    assert_eq!(calls, Kinds { sources: FeedSources { calls: true, ..FeedSources::NONE }, files: false });
     for text in ["", "calls", "commit,", "commit file"] {
         assert!(Kinds::parse(Some(text)).is_err(), "{text}");
     }

@@ -12,6 +12,8 @@ fn known(path: &str) -> &'static [&'static str] {
         ["toolsets", _] => &["format"],
         ["", "sign-in"] => &["token"],
         ["workspaces", _, "calls"] => &PARAMETERS,
+        ["workspaces", _, "approvals"] => &super::approvals::PARAMETERS,
+        ["workspaces", _, "approvals", _] => &["wait"],
         ["workspaces", _, "trash" | "commits"] | ["workspaces", _, "files", _, "versions"] => &["before", "limit"],
         ["workspaces", _, "events"] => &["after", "kinds"],
         _ => &[],

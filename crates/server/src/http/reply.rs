@@ -50,9 +50,9 @@ pub(crate) fn failure(body: Vec<u8>, status: u16, error: &ToolError) -> Response
     response
 }
 
-/// Returns the answer of a tool call that succeeded.
-pub(crate) fn success(body: Vec<u8>) -> Response {
-    json(200, body)
+/// Returns the answer of a tool call, whose body is already formatted.
+pub(crate) fn answer_with(status: u16, body: Vec<u8>) -> Response {
+    json(status, body)
 }
 
 /// Returns an answer with a value as JSON.

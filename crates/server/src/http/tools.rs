@@ -1,16 +1,20 @@
 //! Tool calls and the catalogue of tools.
 
 use super::App;
-use super::reply::{Answer, failure, ok, success};
+use super::reply::{Answer, answer_with, failure, ok};
 use super::request::{caller, for_member, json, may_be_long, workspace_id};
+use crate::approvals::{self, AskOptions, Asked};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::response::Response;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde::Deserialize;
 use serde_json::json;
-use std::{collections::HashMap, sync::Arc};
-use toolrest_core::{Call, CallId, CatalogueFormat, Dialect, DynTool, ErrorKind, JsonText, Result, ToolError, Toolset};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use toolrest_core::{
+    Approval, Call, CallId, CatalogueFormat, Dialect, DynTool, ErrorKind, JsonText, Result, ToolError, Toolset,
+    WaitingCall,
+};
 use toolrest_toolsets::workspace::WorkspaceDialect;
 
 #[derive(Deserialize)]
@@ -23,6 +27,10 @@ struct ToolRequest {
 
 /// The header with the caller's id of a call.
 static CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
+/// The header with the caller's label for its session.
+static SESSION: HeaderName = HeaderName::from_static("x-toolrest-session");
+/// The header with the agent's own reason for a call.
+static REASON: HeaderName = HeaderName::from_static("x-toolrest-reason");
 
 /// Calls a tool of the `workspace` toolset: the route of specification 000.
 pub(crate) async fn call_workspace(
@@ -50,10 +58,15 @@ async fn answer(app: &App, workspace: &str, toolset: &str, request: Request) -> 
     let id = CallId::new();
     let mut correlation = correlation_of(request.headers()).unwrap_or_else(|| id.to_string());
     let response = match bind(app, workspace, toolset, request, id, &mut correlation).await {
-        Ok(call) => match app.engine.call(call, |outcome| dialect(app, toolset).render(&outcome, &correlation)).await {
-            Ok(body) => success(body),
-            Err(error) => refusal(app, toolset, &error, &correlation),
-        },
+        Ok((call, mut options)) => {
+            // Only an id that the caller chose says that a call is a repetition.
+            options.correlation = (correlation != id.to_string()).then(|| correlation.clone());
+            match approvals::call(&app.runtime, call, options).await {
+                Asked::Answer(status, body) => answer_with(status, body),
+                Asked::Failed(error) => refusal(app, toolset, &error, &correlation),
+                Asked::Pending(approval) => pending(app, toolset, &approval, &correlation),
+            }
+        }
         Err(error) => {
             error.log_cause();
             refusal(app, toolset, &error, &correlation)
@@ -106,6 +119,45 @@ fn is_correlation(id: &str) -> bool {
     !id.is_empty() && id.len() <= MAX_BYTES && !id.chars().any(char::is_control)
 }
 
+/// Returns how a caller asks for approval, from its headers.
+fn ask_options(headers: &HeaderMap) -> AskOptions {
+    let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
+    let mut preferences = preferences.flat_map(|value| value.split([',', ';']));
+    let wait = preferences.find_map(|text| text.trim().strip_prefix("wait=")?.trim().parse().ok());
+    let wait = wait.map_or(approvals::DEFAULT_WAIT, Duration::from_secs).min(approvals::MAX_WAIT);
+    AskOptions { wait, reason: label(headers, &REASON), correlation: None }
+}
+
+/// Returns a short text of a header, without control characters.
+fn label(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    const MAX_CHARS: usize = 500;
+    let text = String::from_utf8_lossy(headers.get(name)?.as_bytes()).into_owned();
+    let text: String = text.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect();
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// Answers a call that waits for a person: 202, in the format of the toolset.
+fn pending(app: &App, toolset: &str, approval: &Approval, correlation: &str) -> Response {
+    const RETRY_SECONDS: u64 = 10;
+    let url = format!("/api/v1/workspaces/{}/approvals/{}", approval.call.workspace, approval.id);
+    let because = approval.asks.first().map_or("", |ask| ask.because.as_str());
+    let message = format!(
+        "Approval required: a person must approve this call, because {because}. It waits as approval {}. Go on with other \
+         work, and repeat the same call or look at {url} later: it never runs twice",
+        approval.id
+    );
+    let error = ToolError::new(ErrorKind::ApprovalRequired, message).retry_after(RETRY_SECONDS);
+    let error = error.detail("approvalId", approval.id.to_string()).detail("stepId", approval.call.id.to_string());
+    let error = error.detail("retryAfterSeconds", RETRY_SECONDS);
+    let dialect = dialect(app, toolset);
+    let waiting = WaitingCall { approval, url: &url };
+    let mut response = failure(dialect.pending(&error, &waiting, correlation), 202, &error);
+    if let Ok(location) = HeaderValue::try_from(&url) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
 async fn bind(
     app: &App,
     workspace: &str,
@@ -113,7 +165,9 @@ async fn bind(
     request: Request,
     id: CallId,
     correlation: &mut String,
-) -> Result<Call> {
+) -> Result<(Call, AskOptions)> {
+    let options = ask_options(request.headers());
+    let session = label(request.headers(), &SESSION).unwrap_or_default();
     let caller = caller(app, request.headers(), request.extensions())?;
     let workspace = workspace_id(workspace)?;
     // Reading a short body costs less than a membership check, and the call checks the membership anyway.
@@ -121,7 +175,8 @@ async fn bind(
     match read(app, toolset, request, correlation).await {
         Ok((tool, args)) => {
             let correlation = correlation.clone();
-            Ok(Call { id, correlation, toolset: toolset.to_owned(), tool, args, caller, workspace })
+            let toolset = toolset.to_owned();
+            Ok((Call { id, correlation, toolset, tool, args, caller, workspace, session }, options))
         }
         Err(error) => Err(app.engine.error_for_members(workspace, caller, error).await),
     }

@@ -5,6 +5,7 @@ use super::files::has_id;
 use super::row::authorised;
 use crate::calls::{CallFilter, CallState, CallStore, INSTANCE_TIMEOUT, Instance, InstanceStore};
 use crate::error::Result;
+use crate::store::required_rights;
 use async_trait::async_trait;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ use toolrest_core::Page;
 use toolrest_core::{Access, CallId, CallRecord, CommitId, OUTCOME_INTERRUPTED, UserId, WorkspaceId, WsPath};
 use uuid::Uuid;
 
-/// Reads a record after the role.
+/// Reads a record after the rights.
 fn record(row: &Row) -> CallRecord {
     let (principal, user): (Uuid, Uuid) = (row.get(4), row.get(5));
     CallRecord {
@@ -65,13 +66,14 @@ ON CONFLICT (ws, id) DO UPDATE SET outcome = excluded.outcome, message = exclude
 
 const RECORD_RUNNING: &str = "
 WITH me AS (
-    SELECT role FROM members WHERE ws = $1 AND user_id = $12
+    SELECT rights, CASE WHEN $13::bigint < 0 THEN rights & 3 >= -$13 ELSE rights BETWEEN $13 AND $13 | 3 END AS is_allowed
+    FROM members WHERE ws = $1 AND user_id = $12
 ), stored AS (
     INSERT INTO calls_running (ws, id, correlation, principal, user_id, toolset, tool, path, args, started_at, instance)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 FROM me WHERE role >= $13
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 FROM me WHERE is_allowed
     ON CONFLICT (ws, id) DO NOTHING
 )
-SELECT role FROM me";
+SELECT rights FROM me";
 
 #[async_trait]
 impl CallStore for Postgres {
@@ -119,7 +121,7 @@ impl CallStore for Postgres {
             &call.started_at,
             &instance,
             &access.user.0,
-            &access.need.code(),
+            &required_rights(access),
         ];
         let rows = self.execute(RECORD_RUNNING, &params).await?;
         authorised(access, &rows, 0).map(drop)
@@ -136,7 +138,7 @@ impl CallStore for Postgres {
             None => "($10::uuid IS NULL OR c.principal = $10)",
         };
         let sql = format!(
-            "SELECT m.role, c.* FROM members m LEFT JOIN LATERAL (
+            "SELECT m.rights, c.* FROM members m LEFT JOIN LATERAL (
                  SELECT c.ws, c.id, c.correlation, c.principal, c.user_id, c.toolset, c.tool, c.path, c.args, c.started_at,
                      {rest}
                  FROM {table} c

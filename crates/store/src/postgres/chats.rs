@@ -5,7 +5,7 @@ use super::files::has_id;
 use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file_if_any};
 use crate::error::Result;
 use crate::files::{CallInfo, Chat, FileStore, Message, chat_row};
-use crate::store::{no_free_chat_name, no_such_chat};
+use crate::store::{no_free_chat_name, no_such_chat, required_rights};
 use std::sync::LazyLock;
 use tokio_postgres::Row;
 use toolrest_core::{Access, Change, Changeset, ChatId, FileId, FileType, WorkspaceId, WsPath, now};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 static CHAT: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT m.role, {FILE_COLUMNS}, t.id, t.role, t.content, t.created_at FROM members m
+        "SELECT m.rights, {FILE_COLUMNS}, t.id, t.role, t.content, t.created_at FROM members m
          LEFT JOIN files f ON f.ws = m.ws AND f.id = $3 AND f.is_virtual
          LEFT JOIN chat_messages t ON t.ws = f.ws AND t.chat_id = f.id
          WHERE m.ws = $1 AND m.user_id = $2 ORDER BY t.seq"
@@ -33,8 +33,11 @@ pub(super) async fn create(store: &Postgres, access: Access, title: String) -> R
     make_folder(store, access, &folder).await?;
     let mut row = chat_row(folder.clone(), title.clone());
     // Sharing the lock on the folder's row keeps the folder in place. If the name is taken, no row is inserted.
-    let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), folder AS (
-            SELECT 1 FROM files WHERE ws = $1 AND path = $5 AND deleted_at IS NULL AND (SELECT role FROM me) >= $8
+    let sql = "WITH me AS (
+            SELECT CASE WHEN $8::bigint < 0 THEN rights & 3 >= -$8 ELSE rights BETWEEN $8 AND $8 | 3 END AS is_allowed
+            FROM members WHERE ws = $1 AND user_id = $2
+        ), folder AS (
+            SELECT 1 FROM files WHERE ws = $1 AND path = $5 AND deleted_at IS NULL AND (SELECT is_allowed FROM me)
             FOR KEY SHARE
         ), made AS (
             INSERT INTO files (ws, id, path, dir, name, display_name, kind, is_virtual, created_at, updated_at)
@@ -54,7 +57,7 @@ pub(super) async fn create(store: &Postgres, access: Access, title: String) -> R
                     &folder.as_str(),
                     &row.path.name(),
                     &title,
-                    &access.need.code(),
+                    &required_rights(access),
                     &FileType::Chat.code(),
                     &row.created_at,
                 ],
@@ -64,6 +67,7 @@ pub(super) async fn create(store: &Postgres, access: Access, title: String) -> R
             return Ok(Chat::of(&row, Vec::new()));
         }
     }
+    store.authorise(access).await?;
     Err(no_free_chat_name())
 }
 
@@ -88,19 +92,22 @@ pub(super) async fn add_message(
     let message = Message { id: Uuid::now_v7(), role, content, created_at: now() };
     // The chat's row is locked, so that concurrent messages get consecutive numbers. The number is computed in a second
     // statement, which sees what the previous holder of the lock committed.
-    let lock = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), chat AS (
+    let lock = "WITH me AS (
+            SELECT rights, CASE WHEN $3::bigint < 0 THEN rights & 3 >= -$3 ELSE rights BETWEEN $3 AND $3 | 3 END AS is_allowed
+            FROM members WHERE ws = $1 AND user_id = $2
+        ), chat AS (
             UPDATE files f SET updated_at = $5
-            WHERE f.ws = $1 AND f.id = $4 AND f.is_virtual AND (SELECT role FROM me) >= $3 RETURNING f.id
+            WHERE f.ws = $1 AND f.id = $4 AND f.is_virtual AND (SELECT is_allowed FROM me) RETURNING f.id
         ), changed AS (
             INSERT INTO changes (ws, file_id) SELECT $1, id FROM chat
         )
-        SELECT me.role, chat.id FROM me LEFT JOIN chat ON true";
+        SELECT me.rights, chat.id FROM me LEFT JOIN chat ON true";
     let insert = "INSERT INTO chat_messages (ws, chat_id, seq, id, role, content, created_at)
         SELECT $1, $2, coalesce(max(seq), 0) + 1, $3, $4, $5, $6 FROM chat_messages WHERE ws = $1 AND chat_id = $2";
     let mut transaction = store.transaction().await?;
     transaction.begin().await?;
     let rows = transaction
-        .query(lock, &[&access.workspace.0, &access.user.0, &access.need.code(), &chat.0, &message.created_at])
+        .query(lock, &[&access.workspace.0, &access.user.0, &required_rights(access), &chat.0, &message.created_at])
         .await?;
     let found = authorised(access, &rows, 0)
         .and_then(|_| rows.first().filter(|row| has_id(row, 1)).ok_or_else(|| no_such_chat(chat)).map(drop));

@@ -1,10 +1,10 @@
 //! Applies any changeset: locks and reads rows, plans, then writes.
 
-use super::Postgres;
 use super::notifications::Signals;
 use super::row::{FILE_COLUMNS, authorised, file, form, hash};
 use super::statements::{Write, send};
 use super::transaction::Transaction;
+use super::{Postgres, approvals};
 use crate::blob::Prepared;
 use crate::error::{Result, StoreError};
 use crate::files::{CallInfo, FileStore};
@@ -25,7 +25,7 @@ const TRIES: usize = 20;
 /// do not take this lock.
 const LOCK_COMMITS: &str = "SELECT pg_advisory_xact_lock($1)";
 
-const MEMBER: &str = "SELECT role FROM members WHERE ws = $1 AND user_id = $2";
+const MEMBER: &str = "SELECT rights FROM members WHERE ws = $1 AND user_id = $2";
 
 /// The statements that read the rows of a changeset, with locks for a commit or without for a preview.
 struct Reads {
@@ -140,6 +140,12 @@ impl Postgres {
             transaction.rollback().await?;
             return Ok(pending.made(planned.into_commit(None, at), 0));
         };
+        if let Some(approval) = call.approval
+            && let Err(error) = approvals::spend(&transaction, access.workspace.0, approval, id).await
+        {
+            transaction.rollback().await?;
+            return Err(error);
+        }
         let write = Write { ws: access.workspace.0, at, commit: id, call };
         let statements = write.statements(&planned, changes.undoes, &contents.iter().flatten().collect::<Vec<_>>())?;
         let pending = Arc::clone(pending);
@@ -171,6 +177,9 @@ impl Postgres {
         let known = "SELECT 1 FROM commits WHERE ws = $1 AND id = $2";
         if !transaction.query(known, &[&ws, &commit.id.0]).await?.is_empty() {
             return transaction.rollback().await;
+        }
+        if let Some(approval) = commit.call.approval {
+            approvals::note_folder_commit(&transaction, ws, approval, commit.id).await?;
         }
         let write = Write { ws, at: commit.at, commit: commit.id, call: &commit.call };
         let blobs: Vec<&Prepared> = commit.contents.iter().collect();

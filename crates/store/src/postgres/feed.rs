@@ -11,13 +11,13 @@ use crate::wakeups::Subscription;
 use async_trait::async_trait;
 use tokio_postgres::Row;
 use toolrest_core::{
-    Access, CallEvent, CallId, CommitEvent, CommitId, FeedCursor, FeedEvent, FeedGap, FeedPage, FeedRecord,
-    FeedSources, KeyId, UserId, WorkspaceId,
+    Access, ApprovalFeedEvent, ApprovalId, ApprovalState, CallEvent, CallId, CommitEvent, CommitId, FeedCursor,
+    FeedEvent, FeedGap, FeedPage, FeedRecord, FeedSources, KeyId, UserId, WorkspaceId,
 };
 use uuid::Uuid;
 
 /// The membership and the current snapshot.
-const NOW: &str = "SELECT role, pg_current_snapshot()::text FROM members WHERE ws = $1 AND user_id = $2";
+const NOW: &str = "SELECT rights, pg_current_snapshot()::text FROM members WHERE ws = $1 AND user_id = $2";
 
 /// The membership, the current snapshot, the newest event that purges deleted, and the next events of the set between
 /// two snapshots. The second is the current one unless the reader is inside a set.
@@ -29,10 +29,10 @@ WITH span AS MATERIALIZED (
     SELECT $3::text::pg_snapshot AS since, coalesce($4::text::pg_snapshot, pg_current_snapshot()) AS until,
         $5::bigint::text::xid8 AS start, $6::bigint::text::xid8 AS reached
 )
-SELECT m.role, pg_current_snapshot()::text,
+SELECT m.rights, pg_current_snapshot()::text,
     (SELECT max(p.upto) FROM feed_purged p WHERE p.ws = $1 AND p.source = ANY($9::smallint[])),
     e.total, e.xid::text::bigint, e.source, e.id, e.toolset, e.tool, e.who, e.at, e.related, e.undoes, e.changes,
-    e.duration_us, e.outcome
+    e.duration_us, e.outcome, e.call_id
 FROM members m
 LEFT JOIN LATERAL (
     SELECT * FROM (
@@ -41,7 +41,7 @@ LEFT JOIN LATERAL (
         FROM (
             (SELECT c.xid, 0::smallint AS source, c.id, c.toolset, c.tool, c.author AS who, c.created_at AS at,
                 c.call_id AS related, c.undoes, c.changes, NULL::bigint AS duration_us, NULL::text AS outcome,
-                octet_length(c.changes)::bigint AS bytes
+                octet_length(c.changes)::bigint AS bytes, NULL::uuid AS call_id
              FROM commits c
              WHERE c.ws = m.ws AND c.xid >= (SELECT start FROM span) AND 0 = ANY($9::smallint[])
                 AND (c.xid, c.id) > ((SELECT reached FROM span), $7)
@@ -50,13 +50,22 @@ LEFT JOIN LATERAL (
              ORDER BY c.xid, c.id LIMIT $10)
             UNION ALL
             (SELECT c.xid, 1::smallint, c.id, c.toolset, c.tool, c.user_id, c.started_at,
-                c.commit_id, nullif(c.principal, c.user_id), NULL::text, c.duration_us, c.outcome, 0::bigint
+                c.commit_id, nullif(c.principal, c.user_id), NULL::text, c.duration_us, c.outcome, 0::bigint, NULL::uuid
              FROM calls c
              WHERE c.ws = m.ws AND c.xid >= (SELECT start FROM span) AND 1 = ANY($9::smallint[])
                 AND (c.xid, c.id) > ((SELECT reached FROM span), $8)
                 AND NOT pg_visible_in_snapshot(c.xid, (SELECT since FROM span))
                 AND pg_visible_in_snapshot(c.xid, (SELECT until FROM span))
              ORDER BY c.xid, c.id LIMIT $10)
+            UNION ALL
+            (SELECT e.xid, 2::smallint, e.id, a.toolset, a.tool, a.user_id, e.at,
+                e.approval_id, nullif(a.principal, a.user_id), e.kind, e.revision, e.state, 0::bigint, a.call_id
+             FROM approval_events e JOIN approvals a ON a.ws = e.ws AND a.id = e.approval_id
+             WHERE e.ws = m.ws AND e.xid >= (SELECT start FROM span) AND 2 = ANY($9::smallint[])
+                AND (e.xid, e.id) > ((SELECT reached FROM span), $12)
+                AND NOT pg_visible_in_snapshot(e.xid, (SELECT since FROM span))
+                AND pg_visible_in_snapshot(e.xid, (SELECT until FROM span))
+             ORDER BY e.xid, e.id LIMIT $10)
         ) u
         ORDER BY u.xid, u.source, u.id LIMIT $10
     ) limited WHERE bytes_before < $11::bigint
@@ -74,7 +83,10 @@ SELECT pg_current_snapshot()::text, ARRAY(
             AND NOT pg_visible_in_snapshot(c.xid, (SELECT since FROM span)))
     OR EXISTS (
         SELECT 1 FROM calls c WHERE c.ws = w.id AND c.xid >= (SELECT pg_snapshot_xmin(since) FROM span)
-            AND NOT pg_visible_in_snapshot(c.xid, (SELECT since FROM span))))";
+            AND NOT pg_visible_in_snapshot(c.xid, (SELECT since FROM span)))
+    OR EXISTS (
+        SELECT 1 FROM approval_events e WHERE e.ws = w.id AND e.xid >= (SELECT pg_snapshot_xmin(since) FROM span)
+            AND NOT pg_visible_in_snapshot(e.xid, (SELECT since FROM span))))";
 
 fn number(xid: u64) -> Result<i64> {
     i64::try_from(xid).map_err(StoreError::internal)
@@ -118,6 +130,18 @@ fn record(row: &Row, position: Position) -> Result<FeedRecord> {
             duration_us: row.get(14),
             outcome: row.get(15),
             commit_id: related.map(CommitId),
+        }),
+        Source::Approval => FeedRecord::Approval(ApprovalFeedEvent {
+            id: ApprovalId(related.ok_or_else(|| StoreError::internal("an event without an approval"))?),
+            kind: row.get(13),
+            state: ApprovalState::from_name(row.get(15)).ok_or_else(|| StoreError::internal("an unknown state"))?,
+            revision: row.get(14),
+            call_id: CallId(row.get(16)),
+            toolset: row.get(7),
+            tool: row.get(8),
+            user: UserId(row.get(9)),
+            key: row.get::<_, Option<Uuid>>(12).map(KeyId),
+            at: row.get(10),
         }),
     })
 }
@@ -181,6 +205,7 @@ impl FeedStore for Postgres {
                     &wanted,
                     &i64::try_from(PAGE_EVENTS).unwrap_or(i64::MAX),
                     &i64::try_from(PAGE_BYTES).unwrap_or(i64::MAX),
+                    &reached_id(Source::Approval),
                 ],
             )
             .await?;

@@ -23,7 +23,7 @@ const MAX_CHANGES: usize = 5_000;
 /// harmless.
 static CHANGES: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT {FILE_COLUMNS}, c.file_id, m.role, pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+        "SELECT {FILE_COLUMNS}, c.file_id, m.rights, pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
             k.kept::text::bigint, w.settings
          FROM members m JOIN workspaces w ON w.id = m.ws CROSS JOIN changes_kept k
          LEFT JOIN (

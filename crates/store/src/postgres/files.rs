@@ -21,10 +21,10 @@ use toolrest_core::{
 static READ: LazyLock<String> = LazyLock::new(|| read_by("f.path = $3 AND f.deleted_at IS NULL"));
 static READ_BY_ID: LazyLock<String> = LazyLock::new(|| read_by("f.id = $3"));
 
-/// Selects a file with its content. The caller's role is selected even if there is no such file.
+/// Selects a file with its content. The caller's rights are selected even if there is no such file.
 fn read_by(condition: &str) -> String {
     format!(
-        "SELECT m.role, {FILE_COLUMNS}, b.encoding, b.size, CASE WHEN f.size <= $4 THEN b.data END
+        "SELECT m.rights, {FILE_COLUMNS}, b.encoding, b.size, CASE WHEN f.size <= $4 THEN b.data END
          FROM members m
          LEFT JOIN files f ON f.ws = m.ws AND {condition}
          LEFT JOIN blobs b ON b.ws = f.ws AND b.key = f.head_blob
@@ -34,7 +34,7 @@ fn read_by(condition: &str) -> String {
 
 static STAT: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT m.role, {FILE_COLUMNS} FROM members m
+        "SELECT m.rights, {FILE_COLUMNS} FROM members m
          LEFT JOIN files f ON f.ws = m.ws AND f.path = $3 AND f.deleted_at IS NULL
          WHERE m.ws = $1 AND m.user_id = $2"
     )
@@ -50,8 +50,8 @@ const LIST_BELOW: &str = "SELECT path, display_name, kind, is_virtual, CASE WHEN
         WHERE m.ws = files.ws AND m.chat_id = files.id) ELSE size END, updated_at FROM files
     WHERE ws = $1 AND path > $2 AND path < $3 AND deleted_at IS NULL ORDER BY path LIMIT $4";
 
-/// The caller's role and the type of what is listed.
-const FOLDER: &str = "SELECT m.role, d.kind FROM members m
+/// The caller's rights and the type of what is listed.
+const FOLDER: &str = "SELECT m.rights, d.kind FROM members m
     LEFT JOIN files d ON d.ws = m.ws AND d.path = $3 AND d.deleted_at IS NULL
     WHERE m.ws = $1 AND m.user_id = $2";
 
@@ -122,7 +122,7 @@ fn with_content(row: &Row, found: FileRow) -> Result<File> {
 #[async_trait]
 impl FileStore for Postgres {
     async fn authorise(&self, access: Access) -> Result<()> {
-        let sql = "SELECT role FROM members WHERE ws = $1 AND user_id = $2";
+        let sql = "SELECT rights FROM members WHERE ws = $1 AND user_id = $2";
         let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0]).await?;
         authorised(access, &rows, 0).map(drop)
     }
@@ -146,7 +146,7 @@ impl FileStore for Postgres {
             Depth::Children => (LIST, vec![&ws, &path, &more]),
             Depth::Descendants => (LIST_BELOW, vec![&ws, &low, &high, &more]),
         };
-        // Two statements in one round trip, so that not every row repeats the role and the folder's type.
+        // Two statements in one round trip, so that not every row repeats the rights and the folder's type.
         let (folders, rows) = self.fetch_both((FOLDER, &[&ws, &access.user.0, &path]), (sql, &params)).await?;
         authorised(access, &folders, 0)?;
         match folders.first().and_then(|row| row.get::<_, Option<i16>>(1)) {
@@ -190,7 +190,7 @@ impl FileStore for Postgres {
     }
 
     async fn versions(&self, access: Access, id: FileId, page: Page<i64>) -> Result<Vec<Version>> {
-        let sql = "SELECT m.role, f.id, v.id, v.seq, v.hash, v.size, v.author, v.commit_id, v.created_at
+        let sql = "SELECT m.rights, f.id, v.id, v.seq, v.hash, v.size, v.author, v.commit_id, v.created_at
                    FROM members m
                    LEFT JOIN files f ON f.ws = m.ws AND f.id = $3
                    LEFT JOIN LATERAL (
@@ -214,7 +214,7 @@ impl FileStore for Postgres {
         version_id: VersionId,
         max_bytes: i64,
     ) -> Result<(Version, Option<Content>)> {
-        let sql = "SELECT m.role, v.id, v.seq, v.hash, v.size, v.author, v.commit_id, v.created_at,
+        let sql = "SELECT m.rights, v.id, v.seq, v.hash, v.size, v.author, v.commit_id, v.created_at,
                        v.form, b.encoding, b.size, CASE WHEN v.size <= $5 THEN b.data END
                    FROM members m
                    LEFT JOIN versions v ON v.ws = m.ws AND v.file_id = $3 AND v.id = $4
@@ -230,7 +230,7 @@ impl FileStore for Postgres {
 
     async fn trash(&self, access: Access, page: Page<FileId>) -> Result<Vec<Entry>> {
         let sql = format!(
-            "SELECT {FILE_COLUMNS}, m.role FROM members m
+            "SELECT {FILE_COLUMNS}, m.rights FROM members m
              LEFT JOIN LATERAL (
                  SELECT * FROM files f
                  WHERE f.ws = $1 AND f.deleted_at IS NOT NULL AND ($3::uuid IS NULL OR (f.deleted_at, f.id) <
@@ -248,7 +248,7 @@ impl FileStore for Postgres {
 
     async fn commits(&self, access: Access, page: Page<CommitId>) -> Result<Vec<CommitInfo>> {
         let sql = format!(
-            "SELECT m.role, {COMMIT_COLUMNS} FROM members m
+            "SELECT m.rights, {COMMIT_COLUMNS} FROM members m
              LEFT JOIN LATERAL (
                  SELECT * FROM commits c WHERE c.ws = $1 AND ($3::uuid IS NULL OR c.id < $3)
                  ORDER BY c.id DESC LIMIT $4
@@ -263,7 +263,7 @@ impl FileStore for Postgres {
 
     async fn commit_info(&self, access: Access, id: CommitId) -> Result<CommitInfo> {
         let sql = format!(
-            "SELECT m.role, {COMMIT_COLUMNS} FROM members m
+            "SELECT m.rights, {COMMIT_COLUMNS} FROM members m
              LEFT JOIN commits c ON c.ws = m.ws AND c.id = $3
              WHERE m.ws = $1 AND m.user_id = $2"
         );
@@ -273,7 +273,7 @@ impl FileStore for Postgres {
     }
 
     async fn undone_by(&self, access: Access, commit: CommitId) -> Result<Option<CommitId>> {
-        let sql = "SELECT m.role, c.id FROM members m
+        let sql = "SELECT m.rights, c.id FROM members m
             LEFT JOIN commits c ON c.ws = m.ws AND c.undoes = $3
                 AND NOT EXISTS (SELECT 1 FROM commits r WHERE r.ws = c.ws AND r.undoes = c.id)
             WHERE m.ws = $1 AND m.user_id = $2 ORDER BY c.id DESC LIMIT 1";

@@ -57,7 +57,7 @@ impl FolderHistory for Postgres {
     }
 
     async fn history_bytes(&self, access: Access) -> Result<u64> {
-        let sql = "SELECT m.role, (SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM blobs WHERE ws = $1)
+        let sql = "SELECT m.rights, (SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM blobs WHERE ws = $1)
                    FROM members m WHERE m.ws = $1 AND m.user_id = $2";
         let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0]).await?;
         authorised(access, &rows, 0)?;
@@ -85,8 +85,8 @@ impl FolderHistory for Postgres {
 
     async fn virtual_files(&self, access: Access) -> Result<Vec<Listed>> {
         let (ws, user) = (access.workspace.0, access.user.0);
-        let role = "SELECT role FROM members WHERE ws = $1 AND user_id = $2";
-        let (members, rows) = self.fetch_both((role, &[&ws, &user]), (VIRTUAL_FILES, &[&ws])).await?;
+        let rights = "SELECT rights FROM members WHERE ws = $1 AND user_id = $2";
+        let (members, rows) = self.fetch_both((rights, &[&ws, &user]), (VIRTUAL_FILES, &[&ws])).await?;
         authorised(access, &members, 0)?;
         rows.iter().map(|row| listed(row, WsPath::from_normal(row.get(0)))).collect()
     }

@@ -4,17 +4,19 @@
 //! account, deleting the workspace, and changing or removing the member lock the same rows first, so that they see all
 //! keys.
 
-use super::Postgres;
 use super::row::{authorised, role};
 use super::transaction::Transaction;
+use super::{Postgres, approvals};
+use crate::approvals::IS_OPEN;
 use crate::error::{Result, StoreError};
 use crate::files::FileStore;
 use crate::keys::{
     KeyInfo, KeyState, KeyStore, KeyUse, MAX_LISTED_KEYS, MAX_LIVE_KEYS, NewKey, check_manages, joined, joined_actions,
     key_has_ended, split, split_actions, too_many_keys,
 };
-use crate::store::check_role;
+use crate::store::{check_role, new_revision};
 use async_trait::async_trait;
+use std::collections::BTreeSet;
 use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{Access, KeyId, Role, Timestamp, UserId, WorkspaceId, now};
 use uuid::Uuid;
@@ -59,8 +61,9 @@ impl KeyStore for Postgres {
                 INSERT INTO keys (ws, id, user_id, name, toolsets, actions, created_at, expires_at)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
             )
-            INSERT INTO members (ws, user_id, role, created_at, via, max_role) VALUES ($1, $2, $9, $7, $3, $10)";
-        let params: [&(dyn ToSql + Sync); 10] = [
+            INSERT INTO members (ws, user_id, role, created_at, via, max_role, rules_rev)
+            VALUES ($1, $2, $9, $7, $3, $10, $11)";
+        let params: [&(dyn ToSql + Sync); 11] = [
             &ws,
             &id.0,
             &user,
@@ -71,6 +74,7 @@ impl KeyStore for Postgres {
             &key.expires_at,
             &person.min(max_role).code(),
             &max_role.code(),
+            &new_revision(at),
         ];
         transaction.query(insert, &params).await?;
         transaction.commit().await?;
@@ -80,7 +84,7 @@ impl KeyStore for Postgres {
 
     async fn keys(&self, access: Access) -> Result<Vec<KeyInfo>> {
         let sql = format!(
-            "SELECT m.role, k.* FROM members m LEFT JOIN LATERAL (
+            "SELECT m.rights, k.* FROM members m LEFT JOIN LATERAL (
                  SELECT {COLUMNS} FROM keys k WHERE k.ws = $1 AND (m.role = 3 OR k.user_id = $2)
                  ORDER BY k.revoked_at IS NOT NULL, k.id DESC LIMIT $3
              ) k ON true
@@ -91,11 +95,18 @@ impl KeyStore for Postgres {
         Ok(rows.iter().filter(|row| row.get::<_, Option<Uuid>>(1).is_some()).map(|row| info(row, 1)).collect())
     }
 
+    async fn key(&self, workspace: WorkspaceId, key: KeyId) -> Result<Option<KeyInfo>> {
+        let sql = format!("SELECT {COLUMNS} FROM keys WHERE ws = $1 AND id = $2");
+        let rows = self.fetch(&sql, &[&workspace.0, &key.0]).await?;
+        Ok(rows.first().map(|row| info(row, 0)))
+    }
+
     async fn set_key_state(&self, access: Access, key: KeyId, state: KeyState) -> Result<KeyInfo> {
         let person = self.managed(access, key).await?;
         let (ws, now) = (access.workspace.0, now());
-        let mut transaction = self.transaction().await?;
+        let transaction = self.transaction().await?;
         transaction.begin().await?;
+        let mut cancelled = BTreeSet::new();
         let person = lock_person(&transaction, access.workspace, person).await?;
         let suspended_at = if state == KeyState::Suspended { "coalesce(suspended_at, $3)" } else { "NULL" };
         let sql = format!(
@@ -105,15 +116,18 @@ impl KeyStore for Postgres {
         let changed = transaction.query(&sql, &[&ws, &key.0, &now]).await?;
         let changed = changed.first().map(|row| info(row, 0)).ok_or_else(|| key_has_ended(key))?;
         match (state, person) {
-            (KeyState::Suspended, _) => suspend(&transaction, "ws = $1 AND user_id = $2", &[&ws, &key.0]).await?,
+            (KeyState::Suspended, _) => {
+                suspend(&transaction, "ws = $1 AND user_id = $2", &[&ws, &key.0]).await?;
+                cancelled = approvals::cancel(&transaction, OF_KEY, &[&ws, &key.0], "the key was suspended").await?;
+            }
             (KeyState::Active, Some(role)) => {
                 let resume = "WITH back AS (
                         DELETE FROM suspended_members WHERE ws = $1 AND user_id = $2 AND via IS NOT NULL
                         RETURNING ws, user_id, created_at, via, max_role
                     )
-                    INSERT INTO members (ws, user_id, role, created_at, via, max_role)
-                    SELECT ws, user_id, least(max_role, $3::smallint), created_at, via, max_role FROM back";
-                transaction.query(resume, &[&ws, &key.0, &role.code()]).await?;
+                    INSERT INTO members (ws, user_id, role, created_at, via, max_role, rules_rev)
+                    SELECT ws, user_id, least(max_role, $3::smallint), created_at, via, max_role, $4 FROM back";
+                transaction.query(resume, &[&ws, &key.0, &role.code(), &new_revision(now)]).await?;
             }
             // The account is disabled: the key becomes active with it.
             (KeyState::Active, None) => {
@@ -121,15 +135,14 @@ impl KeyStore for Postgres {
                 transaction.query(sql, &[&ws, &key.0]).await?;
             }
         }
-        transaction.commit().await?;
-        transaction.finished();
+        self.commit_and_wake(transaction, cancelled).await?;
         Ok(changed)
     }
 
     async fn revoke_key(&self, access: Access, key: KeyId) -> Result<KeyInfo> {
         let person = self.managed(access, key).await?;
         let ws = access.workspace.0;
-        let mut transaction = self.transaction().await?;
+        let transaction = self.transaction().await?;
         transaction.begin().await?;
         lock_person(&transaction, access.workspace, person).await?;
         let sql = format!(
@@ -142,8 +155,8 @@ impl KeyStore for Postgres {
         );
         let rows = transaction.query(&sql, &[&ws, &key.0, &now()]).await?;
         let revoked = rows.first().map(|row| info(row, 0)).ok_or_else(|| StoreError::not_found("Key", key))?;
-        transaction.commit().await?;
-        transaction.finished();
+        let cancelled = approvals::cancel(&transaction, OF_KEY, &[&ws, &key.0], "the key was revoked").await?;
+        self.commit_and_wake(transaction, cancelled).await?;
         Ok(revoked)
     }
 
@@ -167,14 +180,27 @@ impl KeyStore for Postgres {
                 WHERE s.ws = e.ws AND s.user_id = e.id AND s.via IS NOT NULL
             )
             DELETE FROM members m USING expired e WHERE m.ws = e.ws AND m.user_id = e.id AND m.via IS NOT NULL";
-        self.execute(sql, &[&since, &now()]).await.map(drop)
+        let now = now();
+        self.execute(sql, &[&since, &now]).await?;
+        let expired = "(a.ws, a.principal) IN (SELECT ws, id FROM keys WHERE expires_at > $1 AND expires_at <= $2)";
+        let exists = format!("SELECT 1 FROM approvals a WHERE a.{IS_OPEN} AND {expired} LIMIT 1");
+        if self.fetch(&exists, &[&since, &now]).await?.is_empty() {
+            return Ok(());
+        }
+        let transaction = self.transaction().await?;
+        transaction.begin().await?;
+        let cancelled = approvals::cancel(&transaction, expired, &[&since, &now], "the key expired").await?;
+        self.commit_and_wake(transaction, cancelled).await
     }
 }
+
+/// The condition of the approvals of a key.
+const OF_KEY: &str = "a.ws = $1 AND a.principal = $2";
 
 impl Postgres {
     /// Returns the person of a key that the caller manages.
     async fn managed(&self, access: Access, key: KeyId) -> Result<UserId> {
-        let sql = "SELECT m.role, k.user_id FROM members m LEFT JOIN keys k ON k.ws = m.ws AND k.id = $3
+        let sql = "SELECT m.rights, k.user_id FROM members m LEFT JOIN keys k ON k.ws = m.ws AND k.id = $3
                    WHERE m.ws = $1 AND m.user_id = $2";
         let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0, &key.0]).await?;
         let role = authorised(access, &rows, 0)?;

@@ -2,7 +2,6 @@
 //! changesets are applied by [`super::commits`], which uses the plan. `put_tests.rs` checks that both decide the same.
 
 use super::commits::PendingCommit;
-use super::row::role;
 use super::{Postgres, query};
 use crate::blob::Prepared;
 use crate::error::{Result, StoreError};
@@ -10,7 +9,7 @@ use crate::jobs::run_to_end;
 use crate::plan::type_with_content;
 use crate::quota::cost;
 use crate::signature::Signature;
-use crate::store::check_role;
+use crate::store::{check_rights, required_rights};
 use deadpool_postgres::Object;
 use std::sync::Arc;
 use toolrest_core::{
@@ -26,10 +25,11 @@ use toolrest_core::{
 /// folder in place, because moving and removing folders lock their rows first.
 pub(super) const PUT: &str = "
 WITH me AS (
-    SELECT role FROM members WHERE ws = $1 AND user_id = $2
+    SELECT rights, CASE WHEN $3::bigint < 0 THEN rights & 3 >= -$3 ELSE rights BETWEEN $3 AND $3 | 3 END AS is_allowed
+    FROM members WHERE ws = $1 AND user_id = $2
 ), old AS (
     SELECT id, kind, is_virtual, head_seq, head_hash, head_version, head_form FROM files
-    WHERE ws = $1 AND path = $4 AND deleted_at IS NULL AND (SELECT role FROM me) >= $3
+    WHERE ws = $1 AND path = $4 AND deleted_at IS NULL AND (SELECT is_allowed FROM me)
     FOR NO KEY UPDATE
 ), fit AS (
     SELECT id, head_seq FROM old
@@ -38,7 +38,7 @@ WITH me AS (
         AND ($27::smallint IS NULL OR head_form IS DISTINCT FROM $27)
 ), folder AS (
     SELECT 1 FROM files
-    WHERE ws = $1 AND path = $5 AND deleted_at IS NULL AND kind = 0 AND (SELECT role FROM me) >= $3
+    WHERE ws = $1 AND path = $5 AND deleted_at IS NULL AND kind = 0 AND (SELECT is_allowed FROM me)
         AND $18::bytea IS NULL AND $25::uuid IS NULL AND NOT EXISTS (SELECT 1 FROM old)
     FOR KEY SHARE
 ), made AS (
@@ -73,12 +73,16 @@ WITH me AS (
     SELECT $1, $19, $31, $32, $30, $20, $21, $33, $34, 'ok', $22, $23, $16 FROM target WHERE $35
     ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)
 )
-SELECT (SELECT role FROM me), target.id, (SELECT size FROM kept) FROM (SELECT 1) AS one LEFT JOIN target ON true";
+SELECT (SELECT rights FROM me), target.id, (SELECT size FROM kept) FROM (SELECT 1) AS one LEFT JOIN target ON true";
 
 impl Postgres {
     /// Applies a changeset that is a single put, if the file or its folder exists and all conditions hold. Otherwise
     /// changes nothing and returns none, so that the plan decides. Returns also the bytes that the put counts.
     pub(super) async fn put_in_one_statement(&self, pending: &Arc<PendingCommit>) -> Result<Option<(Commit, i64)>> {
+        // The approval of a call is spent in the transaction of its commit.
+        if pending.call.approval.is_some() {
+            return Ok(None);
+        }
         let Some((put, ..)) = single_put(&pending.changes, &pending.contents) else { return Ok(None) };
         let is_allowed = |change| pending.call.guard.allows(change, &put.path);
         if !is_allowed(NetChange::Create) || !is_allowed(NetChange::Overwrite) {
@@ -111,7 +115,7 @@ async fn execute_put(client: &Object, pending: &PendingCommit) -> Result<Option<
         &[
             &access.workspace.0,
             &access.user.0,
-            &access.need.code(),
+            &required_rights(access),
             &put.path.as_str(),
             &folder.as_str(),
             &put.path.name(),
@@ -153,7 +157,7 @@ async fn execute_put(client: &Object, pending: &PendingCommit) -> Result<Option<
         other => other?,
     };
     let Some(row) = rows.first() else { return Ok(None) };
-    check_role(access, role(row.get(0)))?;
+    check_rights(access, row.get(0))?;
     let Some(file) = row.get::<_, Option<uuid::Uuid>>(1) else { return Ok(None) };
     let outcome =
         Outcome { file: FileId(file), path: put.path.clone(), version: Some(version), hash: Some(content.hash) };

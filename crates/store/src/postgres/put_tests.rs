@@ -151,7 +151,7 @@ impl TestWorkspace {
     }
 
     fn access(&self, user: UserId, need: Role) -> Access {
-        Access { workspace: self.workspace, user, person: user, need }
+        Access { workspace: self.workspace, user, person: user, need, rules: None }
     }
 
     fn call(&self) -> CallInfo {
@@ -171,6 +171,7 @@ impl TestWorkspace {
             started_at: now(),
             details,
             record,
+            approval: None,
             guard: Arc::default(),
         }
     }

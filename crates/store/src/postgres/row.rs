@@ -2,7 +2,7 @@
 
 use crate::error::{Result, StoreError};
 use crate::plan::{FileRow, VersionRow};
-use crate::store::check_role;
+use crate::store::check_rights;
 use std::error::Error;
 use tokio_postgres::{
     Row,
@@ -68,9 +68,9 @@ pub(super) fn role(code: Option<i16>) -> Option<Role> {
     code.and_then(Role::from_code)
 }
 
-/// Checks the role in a column of the first row. No row means no membership.
+/// Checks the rights in a column of the first row. No row means no membership.
 pub(super) fn authorised(access: Access, rows: &[Row], column: usize) -> Result<Role> {
-    check_role(access, role(rows.first().and_then(|row| row.get(column))))
+    check_rights(access, rows.first().and_then(|row| row.get(column)))
 }
 
 /// Reads a row of a listing, from the second column on: display_name, kind, is_virtual, size, updated_at.

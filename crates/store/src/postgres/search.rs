@@ -33,7 +33,7 @@ const IS_FILE: &str = "f.deleted_at IS NULL AND f.kind <> 0 AND (f.is_virtual OR
 /// harmless.
 static CHANGES: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT {FILE}, c.file_id, m.role, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, k.kept::text::bigint
+        "SELECT {FILE}, c.file_id, m.rights, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, k.kept::text::bigint
          FROM members m CROSS JOIN changes_kept k
          LEFT JOIN (
              SELECT DISTINCT file_id FROM changes WHERE ws = $1 AND xid >= $3::bigint::text::xid8 LIMIT {MAX_CHANGES} + 1

@@ -2,6 +2,7 @@
 
 use super::storage::ADD_USE;
 use super::{Postgres, to_store_error};
+use crate::approvals::IS_OPEN;
 use crate::error::Result;
 use crate::feed::Source;
 use crate::keys::KeyStore;
@@ -20,7 +21,7 @@ const BATCH_ROWS: i64 = 500;
 const PURGE_LOCK: i64 = 0x746f_6f6c_7075_7267;
 
 /// The tables that grow with use.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 16] = [
     "users",
     "sessions",
     "workspaces",
@@ -34,6 +35,9 @@ const TABLES: [&str; 13] = [
     "calls",
     "calls_running",
     "chat_messages",
+    "grants",
+    "approvals",
+    "approval_events",
 ];
 
 #[async_trait]
@@ -90,6 +94,7 @@ impl Store for Postgres {
         self.execute("DELETE FROM sign_in_attempts WHERE window_start < $1::timestamptz - interval '1 day'", &[&now()])
             .await?;
         self.end_expired_keys(Timestamp::UNIX_EPOCH).await?;
+        self.execute("DELETE FROM grants WHERE expires_at < $1", &[&now()]).await?;
         if let Some(before) = purge.calls_before {
             // The records of their calls are deleted too.
             self.execute("DELETE FROM keys WHERE least(expires_at, revoked_at) < $1", &[&before]).await?;
@@ -105,6 +110,23 @@ impl Store for Postgres {
                 )
                 SELECT 1 FROM deleted";
             purged.calls = self.in_batches(sql, &[&before, &BATCH_ROWS, &Source::Call.code()]).await?;
+            let sql = format!(
+                "WITH ended AS (
+                     DELETE FROM approvals WHERE (ws, id) IN (
+                         SELECT ws, id FROM approvals WHERE changed_at < $1 AND NOT {IS_OPEN} LIMIT $2
+                         FOR UPDATE SKIP LOCKED
+                     ) RETURNING ws, id
+                 ), deleted AS (
+                     DELETE FROM approval_events e USING ended
+                     WHERE e.ws = ended.ws AND e.approval_id = ended.id RETURNING e.ws, e.xid
+                 ), noted AS (
+                     INSERT INTO feed_purged AS p (ws, source, upto)
+                     SELECT ws, $3, max(xid::text::bigint) FROM deleted GROUP BY ws ORDER BY ws
+                     ON CONFLICT (ws, source) DO UPDATE SET upto = greatest(p.upto, excluded.upto)
+                 )
+                 SELECT 1 FROM ended"
+            );
+            self.in_batches(&sql, &[&before, &BATCH_ROWS, &Source::Approval.code()]).await?;
         }
         if let Some(before) = purge.trash_before {
             while let Some((files, blobs)) = self.purge_trash(before).await? {
@@ -161,7 +183,7 @@ impl Postgres {
     /// Marks events with transaction ids of the future as old. Such events come from a dump of another cluster; the feed
     /// would report them as new when this cluster reaches their ids.
     async fn mark_restored_events(&self) -> Result<()> {
-        for table in ["commits", "calls"] {
+        for table in ["commits", "calls", "approval_events"] {
             let restored = format!(
                 "SELECT w.id FROM workspaces w WHERE EXISTS (SELECT 1 FROM {table} t WHERE t.ws = w.id
                      AND t.xid >= (SELECT pg_snapshot_xmax(pg_current_snapshot())))"
@@ -250,6 +272,10 @@ impl Postgres {
                 "suspended_members",
                 "keys",
                 "feed_purged",
+                "rules",
+                "grants",
+                "approvals",
+                "approval_events",
             ] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE ws = $1 LIMIT $2) RETURNING 1"

@@ -1,12 +1,13 @@
 //! Workspaces and their members.
 
-use super::Postgres;
 use super::row::{authorised, role};
+use super::transaction::Transaction;
+use super::{Postgres, approvals};
 use crate::accounts::no_such_account;
 use crate::error::{Result, StoreError};
 use crate::store::{
     Location, Member, WorkspaceChange, WorkspaceInfo, WorkspaceStore, already_member, check_role, last_owner,
-    no_such_member, no_such_user, settings_of,
+    new_revision, no_such_member, no_such_user, role_of, settings_of,
 };
 use async_trait::async_trait;
 use tokio_postgres::{Row, types::ToSql};
@@ -17,7 +18,7 @@ fn info(row: &Row) -> WorkspaceInfo {
         id: WorkspaceId(row.get(0)),
         name: row.get(1),
         owner_id: UserId(row.get(2)),
-        role: role(row.get(3)).unwrap_or(Role::Viewer),
+        role: role_of(row.get(3)).unwrap_or(Role::Viewer),
         location: Location::from_row(row.get(6), row.get(7)),
         settings: settings_of(row.get(8)),
         created_at: row.get(4),
@@ -100,13 +101,13 @@ impl WorkspaceStore for Postgres {
     }
 
     async fn workspaces_of(&self, member: UserId) -> Result<Vec<WorkspaceInfo>> {
-        let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root, w.settings
+        let sql = "SELECT w.id, w.name, w.owner_id, m.rights, w.created_at, w.updated_at, w.kind, w.root, w.settings
                    FROM members m JOIN workspaces w ON w.id = m.ws WHERE m.user_id = $1 ORDER BY w.id";
         Ok(self.fetch(sql, &[&member.0]).await?.iter().map(info).collect())
     }
 
     async fn workspace(&self, access: Access) -> Result<WorkspaceInfo> {
-        let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root, w.settings
+        let sql = "SELECT w.id, w.name, w.owner_id, m.rights, w.created_at, w.updated_at, w.kind, w.root, w.settings
                    FROM members m JOIN workspaces w ON w.id = m.ws WHERE m.ws = $1 AND m.user_id = $2";
         let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0]).await?;
         authorised(access, &rows, 3)?;
@@ -117,7 +118,7 @@ impl WorkspaceStore for Postgres {
         let settings = change.settings_json()?;
         // Unreadable settings are replaced.
         let is_readable = settings.is_none() || self.workspace(access).await?.settings.is_some();
-        let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), changed AS (
+        let sql = "WITH me AS (SELECT role, rights FROM members WHERE ws = $1 AND user_id = $2), changed AS (
                 UPDATE workspaces w SET name = coalesce($4, name), updated_at = $6, settings = CASE
                     WHEN $5::text::jsonb -> 'run' IS NULL THEN CASE WHEN $7 THEN settings ELSE '{}' END
                     WHEN jsonb_typeof($5::text::jsonb -> 'run') = 'null' THEN '{}'
@@ -128,7 +129,7 @@ impl WorkspaceStore for Postgres {
                 FROM me WHERE w.id = $1 AND me.role >= $3
                 RETURNING w.id, w.name, w.owner_id, w.created_at, w.updated_at, w.kind, w.root, w.settings
             )
-            SELECT c.id, c.name, c.owner_id, me.role, c.created_at, c.updated_at, c.kind, c.root, c.settings
+            SELECT c.id, c.name, c.owner_id, me.rights, c.created_at, c.updated_at, c.kind, c.root, c.settings
             FROM me LEFT JOIN changed c ON true";
         let params: [&(dyn ToSql + Sync); 7] =
             [&access.workspace.0, &access.user.0, &access.need.code(), &change.name, &settings, &now(), &is_readable];
@@ -138,11 +139,11 @@ impl WorkspaceStore for Postgres {
     }
 
     async fn delete_workspace(&self, access: Access) -> Result<()> {
-        let close = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), closed AS (
+        let close = "WITH me AS (SELECT role, rights FROM members WHERE ws = $1 AND user_id = $2), closed AS (
                 UPDATE workspaces w SET deleted_at = $4 FROM me WHERE w.id = $1 AND me.role >= $3 RETURNING w.id
             )
-            SELECT role FROM me";
-        let mut transaction = self.transaction().await?;
+            SELECT rights FROM me";
+        let transaction = self.transaction().await?;
         transaction.begin().await?;
         let params: [&(dyn ToSql + Sync); 4] = [&access.workspace.0, &access.user.0, &access.need.code(), &now()];
         let rows = transaction.query(close, &params).await?;
@@ -151,14 +152,14 @@ impl WorkspaceStore for Postgres {
             return Err(error);
         }
         // A separate statement, which also sees the members added by transactions that the previous one waited for.
-        transaction.query("DELETE FROM members WHERE ws = $1", &[&access.workspace.0]).await?;
-        transaction.commit().await?;
-        transaction.finished();
-        Ok(())
+        let ws = access.workspace.0;
+        transaction.query("DELETE FROM members WHERE ws = $1", &[&ws]).await?;
+        let cancelled = approvals::cancel(&transaction, "a.ws = $1", &[&ws], "the workspace was deleted").await?;
+        self.commit_and_wake(transaction, cancelled).await
     }
 
     async fn members(&self, access: Access) -> Result<Vec<Member>> {
-        let sql = "SELECT me.role, m.user_id, u.email, u.full_name, m.role, m.created_at
+        let sql = "SELECT me.rights, m.user_id, u.email, u.full_name, m.role, m.created_at
                    FROM members me JOIN members m ON m.ws = me.ws AND m.via IS NULL JOIN users u ON u.id = m.user_id
                    WHERE me.ws = $1 AND me.user_id = $2 ORDER BY m.created_at, m.user_id";
         let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0]).await?;
@@ -167,21 +168,22 @@ impl WorkspaceStore for Postgres {
     }
 
     async fn add_member(&self, access: Access, email: String, role: Role) -> Result<Member> {
-        let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), account AS (
+        let sql = "WITH me AS (SELECT role, rights FROM members WHERE ws = $1 AND user_id = $2), account AS (
                 SELECT id, email, full_name FROM users WHERE email = $4 AND disabled_at IS NULL FOR SHARE
             ), room AS (
                 SELECT id FROM workspaces WHERE id = $1 AND deleted_at IS NULL FOR SHARE
             ), added AS (
-                INSERT INTO members (ws, user_id, role, created_at)
-                SELECT room.id, account.id, $5, $6 FROM room, account, me WHERE me.role >= $3
+                INSERT INTO members (ws, user_id, role, created_at, rules_rev)
+                SELECT room.id, account.id, $5, $6, $7 FROM room, account, me WHERE me.role >= $3
                 ON CONFLICT DO NOTHING RETURNING user_id, role, created_at
             )
-            SELECT me.role, account.id IS NOT NULL, added.user_id, account.email, account.full_name, added.role,
+            SELECT me.rights, account.id IS NOT NULL, added.user_id, account.email, account.full_name, added.role,
                    added.created_at
             FROM me LEFT JOIN account ON true LEFT JOIN added ON true";
-        let rows = self
-            .execute(sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &email, &role.code(), &now()])
-            .await?;
+        let at = now();
+        let params: [&(dyn ToSql + Sync); 7] =
+            [&access.workspace.0, &access.user.0, &access.need.code(), &email, &role.code(), &at, &new_revision(at)];
+        let rows = self.execute(sql, &params).await?;
         authorised(access, &rows, 0)?;
         let row = rows.first().filter(|row| row.get(1)).ok_or_else(|| no_such_user(&email))?;
         if row.get::<_, Option<uuid::Uuid>>(2).is_none() {
@@ -205,7 +207,8 @@ impl WorkspaceStore for Postgres {
         );
         let params: [&(dyn ToSql + Sync); 5] =
             [&access.workspace.0, &access.user.0, &access.need.code(), &user.0, &role.code()];
-        let rows = self.with_locked_members(access, &sql, &params).await?;
+        let (transaction, rows) = self.with_locked_members(access, &sql, &params).await?;
+        self.commit_and_wake(transaction, []).await?;
         let row = target_row(access, &rows, user)?;
         if row.get::<_, Option<uuid::Uuid>>(2).is_none() {
             return Err(last_owner());
@@ -230,21 +233,31 @@ impl WorkspaceStore for Postgres {
         );
         let params: [&(dyn ToSql + Sync); 5] =
             [&access.workspace.0, &access.user.0, &access.need.code(), &user.0, &now()];
-        let rows = self.with_locked_members(access, &sql, &params).await?;
-        if target_row(access, &rows, user)?.get(1) { Err(last_owner()) } else { Ok(()) }
+        let (transaction, rows) = self.with_locked_members(access, &sql, &params).await?;
+        if target_row(access, &rows, user)?.get(1) {
+            return Err(last_owner());
+        }
+        let (condition, ws) = ("a.ws = $1 AND a.user_id = $2", access.workspace.0);
+        let cancelled = approvals::cancel(&transaction, condition, &[&ws, &user.0], "the member was removed").await?;
+        self.commit_and_wake(transaction, cancelled).await
     }
 }
 
 impl Postgres {
-    /// Runs a statement about a member while the members of the workspace are locked.
-    async fn with_locked_members(&self, access: Access, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        let mut transaction = self.transaction().await?;
+    /// Runs a statement about a member while the members of the workspace are locked. Returns also the open transaction.
+    async fn with_locked_members(
+        &self,
+        access: Access,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<(Transaction, Vec<Row>)> {
+        let transaction = self.transaction().await?;
         transaction.begin().await?;
+        // The workspace is locked before its members, like by changes of rules and grants.
+        transaction.query("SELECT 1 FROM workspaces WHERE id = $1 FOR SHARE", &[&access.workspace.0]).await?;
         transaction.query(LOCK, &[&access.workspace.0]).await?;
         let rows = transaction.query(sql, params).await?;
-        transaction.commit().await?;
-        transaction.finished();
-        Ok(rows)
+        Ok((transaction, rows))
     }
 }
 

@@ -16,7 +16,7 @@ use toolrest_core::{
 use uuid::Uuid;
 
 /// The time of the database in microseconds.
-const NOW: &str = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
+pub(super) const NOW: &str = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
 
 /// The columns that [`record`] reads.
 const COLUMNS: &str = "ws, id, correlation, principal, user_id, toolset, tool, path, args, started_at";

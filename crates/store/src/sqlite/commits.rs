@@ -2,7 +2,7 @@
 
 use super::files::{by_id, live};
 use super::row::{FILE_COLUMNS, authorised, file, find, hash, micros, run};
-use super::{calls, slices};
+use super::{approvals, calls, slices};
 use crate::blob::Prepared;
 use crate::error::{Result, StoreError};
 use crate::files::CallInfo;
@@ -38,6 +38,9 @@ pub(super) fn record(db: &Connection, commit: &FolderCommit) -> Result<bool> {
     if !commit.call.is_recorded_with_commit() {
         calls::add_recovered_commit(db, commit.workspace, commit.call.id, commit.id)?;
     }
+    if let Some(approval) = commit.call.approval {
+        approvals::note_folder_commit(db, commit.workspace, approval, commit.id)?;
+    }
     Ok(true)
 }
 
@@ -65,6 +68,9 @@ pub(super) fn apply(
             writer.op(op)?;
         }
         writer.record(&plan, changes.undoes)?;
+        if let Some(approval) = call.approval {
+            approvals::spend(db, ws, approval, id)?;
+        }
     }
     Ok((plan.into_commit(id, at), stored))
 }

@@ -1,4 +1,4 @@
-//! The feed on SQLite: commits and calls are numbered as the one writer inserts them, so a cursor is a position in each.
+//! The feed on SQLite: commits, calls and events of approvals are numbered as the one writer inserts them, so a cursor is a position in each.
 
 use super::row::{authorised, find, micros, time};
 use super::{Sqlite, to_store_error};
@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Row};
 use std::collections::VecDeque;
 use toolrest_core::{
-    Access, CallEvent, CallId, CommitEvent, CommitId, FeedCursor, FeedEvent, FeedGap, FeedPage, FeedRecord,
-    FeedSources, KeyId, UserId, WorkspaceId,
+    Access, ApprovalFeedEvent, ApprovalId, ApprovalState, CallEvent, CallId, CommitEvent, CommitId, FeedCursor,
+    FeedEvent, FeedGap, FeedPage, FeedRecord, FeedSources, KeyId, UserId, WorkspaceId,
 };
 use uuid::Uuid;
 
@@ -19,26 +19,31 @@ use uuid::Uuid;
 struct Positions {
     commits: i64,
     calls: i64,
+    approvals: i64,
 }
 
 impl Positions {
     fn parse(cursor: &FeedCursor) -> Result<Self> {
         let parse = || {
-            let (commits, calls) = cursor.0.strip_prefix('s')?.split_once('.')?;
             let number = |text: &str| i64::from_str_radix(text, 16).ok().filter(|number| *number >= 0);
-            Some(Self { commits: number(commits)?, calls: number(calls)? })
+            let mut parts = cursor.0.strip_prefix('s')?.split('.').map(number);
+            let (commits, calls) = (parts.next()??, parts.next()??);
+            // Cursors of releases without approvals lack the last number.
+            let approvals = parts.next().unwrap_or(Some(0))?;
+            parts.next().is_none().then_some(Self { commits, calls, approvals })
         };
         parse().ok_or_else(unreadable_cursor)
     }
 
     fn cursor(self) -> FeedCursor {
-        FeedCursor(format!("s{:x}.{:x}", self.commits, self.calls))
+        FeedCursor(format!("s{:x}.{:x}.{:x}", self.commits, self.calls, self.approvals))
     }
 
     fn get(self, source: Source) -> i64 {
         match source {
             Source::Commit => self.commits,
             Source::Call => self.calls,
+            Source::Approval => self.approvals,
         }
     }
 
@@ -46,6 +51,7 @@ impl Positions {
         match source {
             Source::Commit => self.commits = position,
             Source::Call => self.calls = position,
+            Source::Approval => self.approvals = position,
         }
     }
 }
@@ -62,11 +68,18 @@ fn ends(db: &Connection, ws: Uuid) -> Result<Ends> {
     // Each subquery reads one end of an index.
     let sql = "SELECT coalesce((SELECT max(pos) FROM commits WHERE ws = ?1), 0),
                       coalesce((SELECT max(pos) FROM calls WHERE ws = ?1), 0),
+                      coalesce((SELECT max(pos) FROM approval_events WHERE ws = ?1), 0),
                       coalesce((SELECT upto FROM feed_purged WHERE ws = ?1 AND source = ?2), 0),
-                      coalesce((SELECT upto FROM feed_purged WHERE ws = ?1 AND source = ?3), 0)";
-    let found = find(db, sql, (ws, Source::Commit.code(), Source::Call.code()), |row| {
-        let purged = Positions { commits: row.get(2)?, calls: row.get(3)? };
-        let newest = Positions { commits: purged.commits.max(row.get(0)?), calls: purged.calls.max(row.get(1)?) };
+                      coalesce((SELECT upto FROM feed_purged WHERE ws = ?1 AND source = ?3), 0),
+                      coalesce((SELECT upto FROM feed_purged WHERE ws = ?1 AND source = ?4), 0)";
+    let codes = Source::ALL.map(Source::code);
+    let found = find(db, sql, (ws, codes[0], codes[1], codes[2]), |row| {
+        let purged = Positions { commits: row.get(3)?, calls: row.get(4)?, approvals: row.get(5)? };
+        let newest = Positions {
+            commits: purged.commits.max(row.get(0)?),
+            calls: purged.calls.max(row.get(1)?),
+            approvals: purged.approvals.max(row.get(2)?),
+        };
         Ok(Ends { newest, purged })
     })?;
     found.ok_or_else(|| StoreError::internal("a query without a table has one row"))
@@ -166,6 +179,32 @@ fn calls(db: &Connection, ws: Uuid, after: i64) -> Result<Rows> {
     })
 }
 
+fn approvals(db: &Connection, ws: Uuid, after: i64) -> Result<Rows> {
+    let sql = "SELECT e.pos, e.approval_id, e.kind, e.state, e.revision, a.call_id, a.toolset, a.tool, a.user_id,
+                   nullif(a.principal, a.user_id), e.at
+               FROM approval_events e JOIN approvals a ON a.ws = e.ws AND a.id = e.approval_id
+               WHERE e.ws = ?1 AND e.pos > ?2 ORDER BY e.pos";
+    Rows::read(db, sql, ws, after, |row| {
+        let event = || -> rusqlite::Result<_> {
+            let state = ApprovalState::from_name(row.get_ref(3)?.as_str()?);
+            let event = ApprovalFeedEvent {
+                id: ApprovalId(row.get(1)?),
+                kind: row.get(2)?,
+                state: state.ok_or(rusqlite::types::FromSqlError::InvalidType)?,
+                revision: row.get(4)?,
+                call_id: CallId(row.get(5)?),
+                toolset: row.get(6)?,
+                tool: row.get(7)?,
+                user: UserId(row.get(8)?),
+                key: row.get::<_, Option<Uuid>>(9)?.map(KeyId),
+                at: time(row, 10)?,
+            };
+            Ok(Numbered { position: row.get(0)?, at: micros(event.at), record: FeedRecord::Approval(event) })
+        };
+        Ok((event().map_err(to_store_error)?, 0))
+    })
+}
+
 fn page(db: &Connection, access: Access, after: Option<&FeedCursor>, sources: FeedSources) -> Result<FeedPage> {
     authorised(db, access)?;
     let ws = access.workspace.0;
@@ -185,23 +224,28 @@ fn page(db: &Connection, access: Access, after: Option<&FeedCursor>, sources: Fe
             gap = Some(FeedGap(purged.get(source).unsigned_abs()));
         }
     }
-    let mut commits = if sources.commits { commits(db, ws, positions.commits)? } else { Rows::default() };
-    let mut calls = if sources.calls { calls(db, ws, positions.calls)? } else { Rows::default() };
-    let mut events = Vec::with_capacity((commits.events.len() + calls.events.len()).min(PAGE_EVENTS));
-    // The sources are merged by time, a commit before the call that made it. If the next event of a source is not known,
-    // the page ends, because that event may come before those of the other source.
-    while events.len() < PAGE_EVENTS && !commits.ends_early() && !calls.ends_early() {
-        let (source, rows) = match (commits.events.front(), calls.events.front()) {
-            (None, None) => break,
-            (Some(commit), Some(call)) if commit.at > call.at => (Source::Call, &mut calls),
-            (Some(_), _) => (Source::Commit, &mut commits),
-            (None, Some(_)) => (Source::Call, &mut calls),
+    let mut lists = Vec::with_capacity(Source::ALL.len());
+    for source in Source::ALL.into_iter().filter(|source| source.is_wanted(sources)) {
+        let read = match source {
+            Source::Commit => commits,
+            Source::Call => calls,
+            Source::Approval => approvals,
         };
+        lists.push((source, read(db, ws, positions.get(source))?));
+    }
+    let mut events = Vec::new();
+    // The sources are merged by time, a commit before the call that made it. If the next event of a source is not known,
+    // the page ends, because that event may come before those of the other sources.
+    while events.len() < PAGE_EVENTS && !lists.iter().any(|(_, rows)| rows.ends_early()) {
+        let next = lists.iter_mut().filter(|(_, rows)| !rows.events.is_empty());
+        // Of several with the same time, the first source is taken.
+        let next = next.min_by_key(|(_, rows)| rows.events.front().map(|event| event.at));
+        let Some((source, rows)) = next else { break };
         let Some(Numbered { position, record, .. }) = rows.events.pop_front() else { break };
-        positions.set(source, position);
+        positions.set(*source, position);
         events.push(FeedEvent { cursor: positions.cursor(), record });
     }
-    let has_more = [&commits, &calls].iter().any(|rows| rows.is_cut || !rows.events.is_empty());
+    let has_more = lists.iter().any(|(_, rows)| rows.is_cut || !rows.events.is_empty());
     Ok(FeedPage { gap, events, cursor: positions.cursor(), has_more })
 }
 

@@ -1,15 +1,16 @@
 //! Agent keys.
 
-use super::Sqlite;
 use super::row::{authorised, collect, find, micros, optional_time, run, time};
+use super::{Sqlite, approvals};
 use crate::error::{Result, StoreError};
 use crate::keys::{
     KeyInfo, KeyState, KeyStore, KeyUse, MAX_LISTED_KEYS, MAX_LIVE_KEYS, NewKey, check_manages, joined, joined_actions,
     key_has_ended, split, split_actions, too_many_keys,
 };
+use crate::store::new_revision;
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
-use toolrest_core::{Access, KeyId, Role, Timestamp, UserId, now};
+use toolrest_core::{Access, KeyId, Role, Timestamp, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
 const COLUMNS: &str =
@@ -61,8 +62,9 @@ impl KeyStore for Sqlite {
             )?;
             run(
                 db,
-                "INSERT INTO members (ws, user_id, role, created_at, via, max_role) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                (ws, id.0, person.min(max_role).code(), micros(at), user, max_role.code()),
+                "INSERT INTO members (ws, user_id, role, created_at, via, max_role, rules_rev)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                (ws, id.0, person.min(max_role).code(), micros(at), user, max_role.code(), new_revision(at)),
             )?;
             Ok(key.created(id, access.user, at))
         })
@@ -81,10 +83,20 @@ impl KeyStore for Sqlite {
         .await
     }
 
+    async fn key(&self, workspace: WorkspaceId, key: KeyId) -> Result<Option<KeyInfo>> {
+        self.read(move |db| {
+            let sql = format!("SELECT {COLUMNS} FROM keys WHERE ws = ?1 AND id = ?2");
+            find(db, &sql, (workspace.0, key.0), info)
+        })
+        .await
+    }
+
     async fn set_key_state(&self, access: Access, key: KeyId, state: KeyState) -> Result<KeyInfo> {
-        self.write(move |db| {
+        let (wakeups, ws) = (self.wakeups.clone(), access.workspace.0);
+        let wake = move |_: &Result<KeyInfo>| wakeups.wake(ws);
+        let change = move |db: &Connection| {
             let person = managed(db, access, key)?;
-            let (ws, now) = (access.workspace.0, micros(now()));
+            let now = micros(now());
             let suspended_at = if state == KeyState::Suspended { "coalesce(suspended_at, ?3)" } else { "NULL" };
             let sql = format!(
                 "UPDATE keys SET suspended_at = {suspended_at}
@@ -92,12 +104,15 @@ impl KeyStore for Sqlite {
             );
             let changed = find(db, &sql, (ws, key.0, now), info)?.ok_or_else(|| key_has_ended(key))?;
             match (state, person_role(db, ws, person.0)?) {
-                (KeyState::Suspended, _) => suspend(db, "ws = ?1 AND user_id = ?2", (ws, key.0))?,
+                (KeyState::Suspended, _) => {
+                    suspend(db, "ws = ?1 AND user_id = ?2", (ws, key.0))?;
+                    approvals::cancel(db, "ws = ?1 AND principal = ?2", (ws, key.0), "the key was suspended")?;
+                }
                 (KeyState::Active, Some(role)) => {
-                    let resume = "INSERT INTO members (ws, user_id, role, created_at, via, max_role)
-                                  SELECT ws, user_id, min(max_role, ?3), created_at, via, max_role
+                    let resume = "INSERT INTO members (ws, user_id, role, created_at, via, max_role, rules_rev)
+                                  SELECT ws, user_id, min(max_role, ?3), created_at, via, max_role, ?4
                                   FROM suspended_members WHERE ws = ?1 AND user_id = ?2 AND via IS NOT NULL";
-                    run(db, resume, (ws, key.0, role.code()))?;
+                    run(db, resume, (ws, key.0, role.code(), now))?;
                     let gone = "DELETE FROM suspended_members WHERE ws = ?1 AND user_id = ?2 AND via IS NOT NULL";
                     run(db, gone, (ws, key.0))?;
                 }
@@ -108,14 +123,16 @@ impl KeyStore for Sqlite {
                 }
             }
             Ok(changed)
-        })
-        .await
+        };
+        self.write_then(change, wake).await
     }
 
     async fn revoke_key(&self, access: Access, key: KeyId) -> Result<KeyInfo> {
-        self.write(move |db| {
+        let (wakeups, ws) = (self.wakeups.clone(), access.workspace.0);
+        let wake = move |_: &Result<KeyInfo>| wakeups.wake(ws);
+        let revoke = move |db: &Connection| {
             managed(db, access, key)?;
-            let ws = access.workspace.0;
+            approvals::cancel(db, "ws = ?1 AND principal = ?2", (ws, key.0), "the key was revoked")?;
             for table in ["members", "suspended_members"] {
                 let sql = format!("DELETE FROM {table} WHERE ws = ?1 AND user_id = ?2 AND via IS NOT NULL");
                 run(db, &sql, (ws, key.0))?;
@@ -124,8 +141,8 @@ impl KeyStore for Sqlite {
                 "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3) WHERE ws = ?1 AND id = ?2 RETURNING {COLUMNS}"
             );
             find(db, &sql, (ws, key.0, micros(now())), info)?.ok_or_else(|| StoreError::not_found("Key", key))
-        })
-        .await
+        };
+        self.write_then(revoke, wake).await
     }
 
     async fn record_key_uses(&self, uses: Vec<KeyUse>) -> Result<()> {
@@ -147,7 +164,7 @@ impl KeyStore for Sqlite {
         if self.read(move |db| find(db, sql, (since, now), |_| Ok(()))).await?.is_none() {
             return Ok(());
         }
-        self.write(move |db| {
+        self.write_and_wake(move |db| {
             for table in ["members", "suspended_members"] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE via IS NOT NULL AND (ws, user_id) IN
@@ -155,7 +172,8 @@ impl KeyStore for Sqlite {
                 );
                 run(db, &sql, (since, now))?;
             }
-            Ok(())
+            let expired = "(ws, principal) IN (SELECT ws, id FROM keys WHERE expires_at > ?1 AND expires_at <= ?2)";
+            approvals::cancel(db, expired, (since, now), "the key expired")
         })
         .await
     }

@@ -3,7 +3,7 @@
 use super::to_store_error;
 use crate::error::Result;
 use crate::plan::{FileRow, VersionRow};
-use crate::store::check_role;
+use crate::store::{check_rights, rights_of};
 use rusqlite::{Connection, OptionalExtension, Row, types::FromSqlError};
 use toolrest_core::{
     Access, ContentHash, FileId, FileType, Form, Listed, Role, Timestamp, UserId, Version, VersionId, WsPath,
@@ -96,7 +96,9 @@ pub(super) fn micros(time: Timestamp) -> i64 {
 
 /// Checks the caller's rights in the same snapshot as the following queries.
 pub(super) fn authorised(connection: &Connection, access: Access) -> Result<Role> {
-    check_role(access, role_of(connection, access.workspace.0, access.user.0)?)
+    let sql = "SELECT role, rules_rev FROM members WHERE ws = ?1 AND user_id = ?2";
+    let read = |row: &Row<'_>| Ok(rights_of(row.get(0)?, row.get(1)?));
+    check_rights(access, find(connection, sql, (access.workspace.0, access.user.0), read)?)
 }
 
 pub(super) fn role_of(connection: &Connection, ws: Uuid, user: Uuid) -> Result<Option<Role>> {

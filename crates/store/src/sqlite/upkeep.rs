@@ -4,6 +4,7 @@ use super::row::{collect, find, micros, run};
 use super::slices::number;
 use super::staging::{self, BATCH_BYTES};
 use super::{Sqlite, storage};
+use crate::approvals::IS_OPEN;
 use crate::error::Result;
 use crate::feed::Source;
 use crate::keys::KeyStore;
@@ -62,6 +63,7 @@ impl Store for Sqlite {
         let (now, day_ago) = (micros(now()), micros(now()) - DAY_MICROS);
         self.write(move |db| {
             run(db, "DELETE FROM sessions WHERE expires_at < ?1", [now])?;
+            run(db, "DELETE FROM grants WHERE expires_at < ?1", [now])?;
             run(db, "DELETE FROM sign_in_attempts WHERE window_start < ?1", [day_ago])
         })
         .await?;
@@ -80,6 +82,7 @@ impl Store for Sqlite {
                     Ok(deleted.len())
                 })
                 .await?;
+            self.in_batches(move |db| purge_approvals(db, micros(before))).await?;
         }
         if let Some(before) = purge.trash_before {
             while let Some(files) = self.write(move |db| purge_trash(db, micros(before))).await? {
@@ -152,6 +155,10 @@ impl Sqlite {
                 ("suspended_members", "user_id", "0"),
                 ("keys", "id", "0"),
                 ("feed_purged", "source", "0"),
+                ("rules", "rev", "0"),
+                ("grants", "id", "0"),
+                ("approvals", "id", "length(args) + length(diff)"),
+                ("approval_events", "pos", "0"),
             ] {
                 // Selects rows until their bytes reach the limit of one transaction, and at least one.
                 let sql = format!(
@@ -175,6 +182,19 @@ impl Sqlite {
         }
         Ok(workspaces)
     }
+}
+
+/// Deletes a batch of approvals that ended before a time, with their events.
+fn purge_approvals(db: &Connection, before: i64) -> Result<usize> {
+    let sql = format!("SELECT ws, id FROM approvals WHERE changed_at < ?1 AND NOT {IS_OPEN} LIMIT ?2");
+    let ended: Vec<(Uuid, Uuid)> = collect(db, &sql, (before, BATCH_ROWS), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    for (ws, id) in &ended {
+        let sql = "DELETE FROM approval_events WHERE ws = ?1 AND approval_id = ?2 RETURNING ws, pos";
+        let deleted = collect(db, sql, (ws, id), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        note_purged(db, Source::Approval, &deleted)?;
+        run(db, "DELETE FROM approvals WHERE ws = ?1 AND id = ?2", (ws, id))?;
+    }
+    Ok(ended.len())
 }
 
 /// Notes up to which position events were deleted, by workspace, so that readers of the feed learn of the gap.

@@ -12,8 +12,8 @@ use uuid::Uuid;
 /// Interval at which the file is checked while anybody waits.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The newest commit and call of a workspace.
-type Newest = (Option<i64>, Option<i64>);
+/// The newest commit, call and event of an approval of a workspace.
+type Newest = (Option<i64>, Option<i64>, Option<i64>);
 
 /// Wakes subscribers of workspaces that other processes changed. Ends when nobody is subscribed.
 pub(super) async fn watch(path: PathBuf, wakeups: Wakeups) {
@@ -64,8 +64,10 @@ impl Watcher {
         // instead of waking all.
         let mut newest = HashMap::new();
         for ws in wakeups.subscribed() {
-            let sql = "SELECT (SELECT max(pos) FROM commits WHERE ws = ?1), (SELECT max(pos) FROM calls WHERE ws = ?1)";
-            let found: Option<Newest> = find(&self.connection, sql, [ws], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let sql = "SELECT (SELECT max(pos) FROM commits WHERE ws = ?1), (SELECT max(pos) FROM calls WHERE ws = ?1),
+                           (SELECT max(pos) FROM approval_events WHERE ws = ?1)";
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            let found: Option<Newest> = find(&self.connection, sql, [ws], read)?;
             let found = found.unwrap_or_default();
             if self.newest.get(&ws) != Some(&found) {
                 wakeups.wake(ws);

@@ -1,12 +1,12 @@
 //! Workspaces and their members.
 
-use super::Sqlite;
 use super::row::{authorised, collect, find, micros, role_of, run, time};
+use super::{Sqlite, approvals};
 use crate::accounts::no_such_account;
 use crate::error::{Result, StoreError};
 use crate::store::{
-    Location, Member, WorkspaceChange, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member,
-    no_such_user, settings_of,
+    Location, Member, WorkspaceChange, WorkspaceInfo, WorkspaceStore, already_member, last_owner, new_revision,
+    no_such_member, no_such_user, settings_of,
 };
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
@@ -127,11 +127,12 @@ impl WorkspaceStore for Sqlite {
     }
 
     async fn delete_workspace(&self, access: Access) -> Result<()> {
-        self.write(move |db| {
+        self.write_and_wake(move |db| {
             authorised(db, access)?;
             let sql = "UPDATE workspaces SET deleted_at = ?2 WHERE id = ?1";
             run(db, sql, (access.workspace.0, micros(now())))?;
-            run(db, "DELETE FROM members WHERE ws = ?1", [access.workspace.0]).map(drop)
+            run(db, "DELETE FROM members WHERE ws = ?1", [access.workspace.0])?;
+            approvals::cancel(db, "ws = ?1", [access.workspace.0], "the workspace was deleted")
         })
         .await
     }
@@ -151,9 +152,10 @@ impl WorkspaceStore for Sqlite {
             let enabled = "SELECT id FROM users WHERE email = ?1 AND disabled_at IS NULL";
             let user: Option<Uuid> = find(db, enabled, [&email], |row| row.get(0))?;
             let user = user.ok_or_else(|| no_such_user(&email))?;
-            let sql = "INSERT INTO members (ws, user_id, role, created_at) VALUES (?1, ?2, ?3, ?4)
+            let sql = "INSERT INTO members (ws, user_id, role, created_at, rules_rev) VALUES (?1, ?2, ?3, ?4, ?5)
                        ON CONFLICT DO NOTHING";
-            if run(db, sql, (access.workspace.0, user, role.code(), micros(now())))? == 0 {
+            let at = now();
+            if run(db, sql, (access.workspace.0, user, role.code(), micros(at), new_revision(at)))? == 0 {
                 return Err(already_member(&email));
             }
             member_of(db, access.workspace, UserId(user))
@@ -177,7 +179,7 @@ impl WorkspaceStore for Sqlite {
     }
 
     async fn remove_member(&self, access: Access, user: UserId) -> Result<()> {
-        self.write(move |db| {
+        self.write_and_wake(move |db| {
             authorised(db, access)?;
             let ws = access.workspace.0;
             if is_last_owner(db, ws, user.0)? {
@@ -190,7 +192,8 @@ impl WorkspaceStore for Sqlite {
                 run(db, &format!("DELETE FROM {table} WHERE ws = ?1 AND via = ?2"), (ws, user.0))?;
             }
             let sql = "UPDATE keys SET revoked_at = ?3 WHERE ws = ?1 AND user_id = ?2 AND revoked_at IS NULL";
-            run(db, sql, (ws, user.0, micros(now()))).map(drop)
+            run(db, sql, (ws, user.0, micros(now())))?;
+            approvals::cancel(db, "ws = ?1 AND user_id = ?2", (ws, user.0), "the member was removed")
         })
         .await
     }

@@ -136,11 +136,11 @@ async fn a_deleted_workspace_gets_no_new_member(ws: TestWorkspace) {
     let email = ws.store.user(guest).await.unwrap().unwrap().email;
     for _ in 0..20 {
         let workspace = ws.store.create_workspace(ws.user, "short-lived".into(), Location::Database).await.unwrap().id;
-        let owner = Access { workspace, user: ws.user, person: ws.user, need: Role::Owner };
+        let owner = Access { workspace, user: ws.user, person: ws.user, need: Role::Owner, rules: None };
         let (deleted, _) =
             tokio::join!(ws.store.delete_workspace(owner), ws.store.add_member(owner, email.clone(), Role::Editor));
         deleted.unwrap();
-        let access = Access { workspace, user: guest, person: guest, need: Role::Viewer };
+        let access = Access { workspace, user: guest, person: guest, need: Role::Viewer, rules: None };
         assert_eq!(ws.store.authorise(access).await.unwrap_err().kind(), ErrorKind::Forbidden);
     }
 }

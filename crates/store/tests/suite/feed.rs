@@ -37,6 +37,7 @@ fn id(record: &FeedRecord) -> Uuid {
     match record {
         FeedRecord::Commit(commit) => commit.id.0,
         FeedRecord::Call(call) => call.id.0,
+        FeedRecord::Approval(approval) => approval.id.0,
     }
 }
 
@@ -123,7 +124,7 @@ async fn a_purge_makes_a_gap_for_those_who_missed_something(ws: TestWorkspace) {
     assert_eq!(page.events.iter().map(|event| event.record.name()).collect::<Vec<_>>(), ["commit", "call"]);
     assert_eq!(id(&page.events[1].record), kept.id.0);
     assert!(feed(&ws, Some(&after)).await.gap.is_some(), "the call of the commit was deleted");
-    let commits = FeedSources { commits: true, calls: false };
+    let commits = FeedSources { commits: true, calls: false, approvals: false };
     assert_eq!(ws.store.feed(ws.access(), Some(&before), commits).await.unwrap().gap, None, "no commit is missing");
     assert_eq!(feed(&ws, Some(&page.cursor)).await.gap, None, "it is told once");
     assert_eq!(feed(&ws, Some(&position(&ws).await)).await.gap, None);
@@ -159,9 +160,10 @@ async fn only_the_wanted_types_are_read(ws: TestWorkspace) {
     let start = position(&ws).await;
     ws.put("/a", "text").await;
     ws.put("/b", "text").await;
-    for (sources, name) in
-        [(FeedSources { commits: true, calls: false }, "commit"), (FeedSources { commits: false, calls: true }, "call")]
-    {
+    for (sources, name) in [
+        (FeedSources { commits: true, calls: false, approvals: false }, "commit"),
+        (FeedSources { commits: false, calls: true, approvals: false }, "call"),
+    ] {
         let page = ws.store.feed(ws.access(), Some(&start), sources).await.unwrap();
         assert_eq!(page.events.iter().map(|event| event.record.name()).collect::<Vec<_>>(), [name, name]);
         assert!(rest(&ws, page.cursor).await.is_empty(), "the others are passed over");
@@ -272,6 +274,7 @@ async fn no_event_is_lost_or_repeated(replicas: Vec<TestWorkspace>) {
             match event {
                 FeedRecord::Commit(commit) => drop(seen.insert(commit.id)),
                 FeedRecord::Call(call) => assert!(call.commit_id.is_some_and(|id| seen.contains(&id)), "{call:?}"),
+                FeedRecord::Approval(approval) => panic!("{approval:?}"),
             }
         }
     }

@@ -41,7 +41,7 @@ impl TestWorkspace {
 
     /// The access of a key.
     fn by_key(&self, key: KeyId, need: Role) -> Access {
-        Access { workspace: self.workspace, user: UserId(key.0), person: self.user, need }
+        Access { workspace: self.workspace, user: UserId(key.0), person: self.user, need, rules: None }
     }
 
     async fn editor(&self) -> UserId {

@@ -42,7 +42,7 @@ async fn with_writes_of_others<T: Send + 'static>(
 ) -> (Duration, Duration) {
     let other = new_user(&*ws.store).await;
     let elsewhere = ws.store.create_workspace(other, "elsewhere".into(), Location::Database).await.unwrap().id;
-    let access = Access { workspace: elsewhere, user: other, person: other, need: Role::Editor };
+    let access = Access { workspace: elsewhere, user: other, person: other, need: Role::Editor, rules: None };
     let working = tokio::spawn(async move {
         let begun = Instant::now();
         work.await;

@@ -143,6 +143,6 @@ async fn a_deleted_workspace_is_closed_at_once_and_emptied_by_the_purge(ws: Test
     assert!(ws.store.workspaces_of(ws.user).await.unwrap().is_empty());
     assert_eq!(ws.store.purge(Purge::default()).await.unwrap().workspaces, 1);
     assert_eq!(ws.store.purge(Purge::default()).await.unwrap().workspaces, 0);
-    let access = Access { workspace: other_workspace, user: other, person: other, need: Role::Viewer };
+    let access = Access { workspace: other_workspace, user: other, person: other, need: Role::Viewer, rules: None };
     assert!(ws.store.stat(access, &path("/")).await.unwrap().is_some(), "the other workspace is untouched");
 }

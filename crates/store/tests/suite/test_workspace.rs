@@ -104,7 +104,7 @@ impl TestWorkspace {
     }
 
     pub(crate) fn access(&self) -> Access {
-        Access { workspace: self.workspace, user: self.user, person: self.user, need: Role::Editor }
+        Access { workspace: self.workspace, user: self.user, person: self.user, need: Role::Editor, rules: None }
     }
 
     pub(crate) async fn commit(&self, changes: Changeset) -> Result<Commit> {
@@ -160,6 +160,7 @@ pub(crate) fn call_of(user: UserId) -> CallInfo {
         started_at: now(),
         details: CallDetails::default(),
         record: RecordPlace::WithCommit,
+        approval: None,
         guard: Arc::default(),
     }
 }

@@ -207,7 +207,7 @@ async fn a_killed_backup_leaves_nothing_that_restore_accepts() {
         running.wait().unwrap();
         if to.exists() {
             fs::remove_dir_all(&to).unwrap();
-        } else if partial.join("toolrest.db").exists() {
+        } else if partial.join("toolrest.db").exists() && !partial.join("backup.json").exists() {
             killed_half_way += 1;
             let data = tempfile::tempdir().unwrap();
             refused(&restore(&partial, data.path()), "is not a backup");

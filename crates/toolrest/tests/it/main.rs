@@ -8,6 +8,9 @@ mod on;
 
 mod access;
 mod accounts;
+mod approval_crashes;
+mod approval_grants;
+mod approvals;
 mod architecture;
 mod backup;
 mod chats;

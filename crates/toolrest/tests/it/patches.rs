@@ -370,12 +370,12 @@ async fn edits_are_counted_from_one(on: On) {
 }
 
 async fn a_patch_ends_when_its_caller_disconnects(on: On) {
-    let server = on.options().env("TOOLREST__LIMITS__CALL_TIMEOUT_MS", "3000").start();
+    let server = on.options().env("TOOLREST__LIMITS__CALL_TIMEOUT_MS", "2000").start();
     let workspace = on.workspace_at(&server).await;
     let text: String = (0..100_000).map(|n| format!("line number {n} of many\n")).collect::<Vec<_>>().concat();
     workspace.write("/large.txt", &text).await;
     let edit = |n: usize| json!({"oldString": format!("line number {n} of"), "newString": format!("{n} is one of")});
-    let edits: Vec<Value> = (0..8_000).map(edit).collect();
+    let edits: Vec<Value> = (0..40_000).map(edit).collect();
     let reply = workspace.call_of("coding", "multiedit", &json!({"filePath": "large.txt", "edits": edits})).await;
     assert_eq!(reply.status, 504, "{reply}");
     let stat = || fs::read_to_string(format!("/proc/{}/stat", server.pid())).expect("the server runs");

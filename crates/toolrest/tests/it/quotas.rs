@@ -1,6 +1,7 @@
 //! Quotas of accounts and workspaces.
 
 use serde_json::json;
+use std::time::Duration;
 use toolrest_testkit::{Account, Port, Server, unique_email};
 
 use crate::on::{On, text_at, workspace_at};
@@ -112,24 +113,14 @@ async fn program_changes_over_the_quota_are_refused_with_the_output(on: On) {
 async fn the_event_streams_of_an_account_are_limited() {
     let server = server_with(On::Folder, "EVENT_STREAMS_PER_ACCOUNT", "2");
     let workspace = On::Folder.workspace_at(&server).await;
-    let mut open = Vec::new();
-    for _ in 0..2 {
+    let mut streams = tokio::task::JoinSet::new();
+    for _ in 0..3 {
         let workspace = workspace.through(&server.client());
-        open.push(tokio::spawn(async move { workspace.get("/events").await }));
+        streams.spawn(async move { workspace.get("/events").await });
     }
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    // A stream that was opened does not answer at once.
-    let refused = async || {
-        let listening = workspace.through(&server.client());
-        let patience = std::time::Duration::from_secs(2);
-        tokio::time::timeout(patience, listening.get("/events")).await.ok()
-    };
-    loop {
-        if let Some(reply) = refused().await {
-            reply.refused(429, "QUOTA_EXCEEDED");
-            break;
-        }
-        assert!(std::time::Instant::now() < until, "a third stream was opened");
-    }
-    open.iter().for_each(tokio::task::JoinHandle::abort);
+    // A stream that was opened never ends, so that the one that ends is the one that was refused.
+    let refused = tokio::time::timeout(Duration::from_secs(20), streams.join_next()).await;
+    refused.expect("a third stream was opened").unwrap().unwrap().refused(429, "QUOTA_EXCEEDED");
+    let another = tokio::time::timeout(Duration::from_secs(2), streams.join_next()).await;
+    assert!(another.is_err(), "a stream within the limit ended: {}", another.unwrap().unwrap().unwrap());
 }

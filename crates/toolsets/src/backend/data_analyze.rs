@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use toolrest_core::{Action, CallCx, Intent, Limits, Result, Tool};
-use toolrest_ops::exec::Executor;
+use toolrest_ops::exec::{Executor, exec_intent};
 
 pub(super) struct DataAnalyze(pub(super) Arc<Executor>);
 
@@ -47,7 +47,7 @@ impl Tool for DataAnalyze {
     }
 
     fn intents(&self, args: &Args) -> Vec<Intent> {
-        vec![Intent::Exec { language: "python".to_owned(), command: args.analysis_script.clone() }]
+        vec![exec_intent("python", &args.analysis_script)]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use toolrest_core::{Action, CallCx, ErrorKind, Intent, Limits, Result, Tool};
-use toolrest_ops::{data, exec::Executor};
+use toolrest_ops::data;
+use toolrest_ops::exec::{Executor, exec_intent};
 
 pub(super) struct DataVisualize(pub(super) Arc<Executor>);
 
@@ -55,7 +56,7 @@ impl Tool for DataVisualize {
     }
 
     fn intents(&self, args: &Args) -> Vec<Intent> {
-        vec![Intent::Exec { language: "python".to_owned(), command: args.visualization_script.clone() }]
+        vec![exec_intent("python", &args.visualization_script)]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use toolrest_core::{Action, CallCx, Intent, Limits, Result, Tool};
-use toolrest_ops::exec::{Executor, Program};
+use toolrest_ops::exec::{Executor, Program, exec_intent};
 
 pub(super) struct ExecuteShellCommand(pub(super) Arc<Executor>);
 
@@ -45,7 +45,7 @@ impl Tool for ExecuteShellCommand {
     }
 
     fn intents(&self, args: &Args) -> Vec<Intent> {
-        vec![Intent::Exec { language: "bash".to_owned(), command: args.command.clone() }]
+        vec![exec_intent("bash", &args.command)]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {

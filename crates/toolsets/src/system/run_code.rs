@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use toolrest_core::{Action, CallCx, Intent, Limits, Result, Tool};
-use toolrest_ops::exec::{Executor, Language, Libraries, Program};
+use toolrest_ops::exec::{Executor, Language, Libraries, Program, exec_intent};
 
 pub(super) struct RunCode(pub(super) Arc<Executor>);
 
@@ -77,7 +77,7 @@ impl Tool for RunCode {
             CodeLanguage::Python => "python",
             CodeLanguage::Bash => "bash",
         };
-        vec![Intent::Exec { language: language.to_owned(), command: args.code.clone() }]
+        vec![exec_intent(language, &args.code)]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{collections::BTreeMap, sync::Arc};
 use toolrest_core::{Action, CallCx, Intent, Result, Tool};
-use toolrest_ops::exec::{Processes, Program};
+use toolrest_ops::exec::{Processes, Program, exec_intent};
 
 pub(super) struct StartProcess(pub(super) Arc<Processes>);
 
@@ -32,7 +32,7 @@ impl Tool for StartProcess {
     type Output = Process;
 
     fn intents(&self, args: &Args) -> Vec<Intent> {
-        vec![Intent::Exec { language: "bash".to_owned(), command: args.command.clone() }]
+        vec![exec_intent("bash", &args.command)]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Process> {

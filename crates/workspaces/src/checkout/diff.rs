@@ -76,7 +76,7 @@ pub(crate) fn judge(guard: &Guard, changes: impl Iterator<Item = (Option<WsPath>
         };
         Some(NetEffect { change, path: path.unwrap_or_else(WsPath::root) })
     });
-    guard.judge(&effects.collect::<Vec<_>>())
+    guard.judge(&effects.collect::<Vec<_>>(), &[])
 }
 
 /// All changes of a program by path.

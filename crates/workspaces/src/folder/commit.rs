@@ -253,6 +253,10 @@ impl Job {
         }
         let added_bytes = kept_bytes(kept.values());
         let mut commit = self.commit(id, at, changes, planned, kept);
+        if let Some((approval, instance)) = commit.call.approval {
+            // The folder lock is held, and what was changed on disk is recorded in any case.
+            self.runtime.block_on(self.store.check_executing(commit.workspace, approval, instance))?;
+        }
         warnings.extend(seen.too_large.iter().map(not_kept));
         let open = |path: WsPath| match root.open_for_touch(below_root(&path), self.folder.repositories) {
             Ok(file) => Ok((path, file)),

@@ -39,7 +39,7 @@ impl Folder {
             *watched = Arc::downgrade(&watching);
             watching
         };
-        Ok(FileEvents { receiver: watching.sender.subscribe(), source: Box::new(watching) })
+        Ok(FileEvents { receiver: watching.sender.subscribe(), source: Box::new(watching), filter: None })
     }
 }
 

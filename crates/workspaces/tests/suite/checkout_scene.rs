@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use toolrest_core::{
-    AllowAll, CallCx, Caller, Change, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, Content, Engine,
-    ExecutionRoot, FileType, JsonText, KeepLimits, LeftOutReason, Limits, NoRecords, Parents, ProgramChangeKind, Put,
-    Role, Toolsets, UserId,
+    CallCx, Caller, Change, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, Content, Engine, ExecutionRoot,
+    FileType, JsonText, KeepLimits, LeftOutReason, Limits, NoRecords, NoRules, Parents, ProgramChangeKind, Put, Role,
+    Toolsets, UserId,
 };
 use toolrest_workspaces::{CheckoutRetention, FolderOptions, Scratch, StoredWorkspaces};
 
@@ -29,7 +29,7 @@ impl Scene {
         let scratch = tempfile::tempdir().unwrap();
         let own = Scratch::open(scratch.path()).unwrap();
         let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), FolderOptions::default(), own).keeping(kept);
-        let (policy, recorder) = (Arc::new(AllowAll), Arc::new(NoRecords));
+        let (policy, recorder) = (Arc::new(NoRules), Arc::new(NoRecords));
         let engine = Engine::new(Toolsets::default(), Arc::new(workspaces), policy, recorder, Limits::default());
         Self { room: room.clone(), engine, scratch }
     }

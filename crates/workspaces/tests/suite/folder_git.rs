@@ -147,6 +147,7 @@ async fn an_operator_can_open_repositories_and_undo_stays_out_of_them_after_that
         user: closed.user,
         person: closed.user,
         need: Role::Viewer,
+        rules: None,
     };
     let trash = closed.store.trash(access, Page { before: None, limit: 10 }).await.unwrap();
     let head = trash.iter().find(|entry| entry.path.as_str() == "/deep/nested/.git/HEAD").unwrap();

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 use toolrest_core::{
-    Access, AllowAll, CallCx, Caller, Change, Changeset, Commit, Content, Depth, Destination, Effect, EffectKind,
-    Engine, ErrorKind, FileType, Limits, NoRecords, Parents, Put, Removal, Result, Role, Toolsets, UserId, WorkspaceId,
-    Workspaces, WsPath,
+    Access, CallCx, Caller, Change, Changeset, Commit, Content, Depth, Destination, Effect, EffectKind, Engine,
+    ErrorKind, FileType, Limits, NoRecords, NoRules, Parents, Put, Removal, Result, Role, Toolsets, UserId,
+    WorkspaceId, Workspaces, WsPath,
 };
 use toolrest_store::{Location, Page, Purge, Store};
 use toolrest_workspaces::{AllowedRoot, FolderOptions, GuardedPath, HistoryLimits, Scratch, StoredWorkspaces};
@@ -49,7 +49,7 @@ fn engine(
     };
     let scratch = Scratch::open(&journals.path().join("checkouts")).unwrap();
     let workspaces = Arc::new(StoredWorkspaces::new(Arc::clone(store), options, scratch));
-    let (policy, recorder) = (Arc::new(AllowAll), Arc::new(NoRecords));
+    let (policy, recorder) = (Arc::new(NoRules), Arc::new(NoRecords));
     let engine = Engine::new(Toolsets::default(), Arc::clone(&workspaces) as _, policy, recorder, Limits::default());
     (engine, workspaces)
 }
@@ -92,7 +92,7 @@ impl Pair {
 
     pub(crate) async fn undo(&self, workspace: WorkspaceId) -> Result<Commit> {
         let cx = self.cx(workspace).await;
-        let access = Access { workspace, user: self.user, person: self.user, need: Role::Editor };
+        let access = Access { workspace, user: self.user, person: self.user, need: Role::Editor, rules: None };
         let last = self.store.commits(access, Page { before: None, limit: 1 }).await?.remove(0);
         cx.workspace.commit(toolrest_ops::undo(&last, toolrest_ops::Force::Yes)?, &cx).await
     }
@@ -319,7 +319,8 @@ async fn a_commit_that_exceeds_the_limit_of_history_drops_the_oldest_at_once(roo
     let history = HistoryLimits { total_bytes: Some(LIMIT), ..HistoryLimits::default() };
     let options = FolderOptions { history, ..FolderOptions::default() };
     let pair = Pair::with(tempfile::tempdir().unwrap(), &room, options).await;
-    let access = Access { workspace: pair.in_folder, user: pair.user, person: pair.user, need: Role::Viewer };
+    let access =
+        Access { workspace: pair.in_folder, user: pair.user, person: pair.user, need: Role::Viewer, rules: None };
     let write = async |name: &str, version: usize| {
         let put = Put {
             path: WsPath::posix(name).unwrap(),
@@ -369,7 +370,8 @@ async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: TestWorks
         let commit = pair.commit(pair.in_folder, Changeset::one(Change::Put(put))).await.unwrap();
         id = Some(commit.outcomes[0].file);
     }
-    let access = Access { workspace: pair.in_folder, user: pair.user, person: pair.user, need: Role::Viewer };
+    let access =
+        Access { workspace: pair.in_folder, user: pair.user, person: pair.user, need: Role::Viewer, rules: None };
     let before = pair.store.history_bytes(access).await.unwrap();
     assert!(before > 20_000, "{before}");
     let purge = |bytes| Purge { folder_history_bytes: Some(bytes), ..Purge::default() };
@@ -433,7 +435,8 @@ async fn what_a_database_cannot_keep_now_is_kept_later() {
         assert!(!pair.root.path().join(format!("{code}-2")).exists());
         execute("DROP TRIGGER fail ON commits");
         pair.commit(pair.in_folder, put(&format!("{code}-3"))).await.unwrap();
-        let access = Access { workspace: pair.in_folder, user: pair.user, person: pair.user, need: Role::Viewer };
+        let access =
+            Access { workspace: pair.in_folder, user: pair.user, person: pair.user, need: Role::Viewer, rules: None };
         let commits = pair.store.commits(access, Page { before: None, limit: 2 }).await.unwrap();
         let paths: Vec<&str> = commits.iter().map(|commit| commit.changes[0].path.as_str()).collect();
         assert_eq!(paths, [format!("/{code}-3"), format!("/{code}-1")]);
@@ -517,7 +520,7 @@ async fn a_root_for_some_accounts_is_opened_by_no_other() {
     let mut options = options;
     options.allowed_roots[1].accounts = Some(vec![email]);
     let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options, scratch());
-    let access = |workspace, user| Access { workspace, user, person: user, need: Role::Viewer };
+    let access = |workspace, user| Access { workspace, user, person: user, need: Role::Viewer, rules: None };
     workspaces.open(access(hers_id, ada)).await.unwrap();
     for _ in 0..2 {
         let refusal = workspaces.open(access(his_id, bob)).await.err().unwrap();

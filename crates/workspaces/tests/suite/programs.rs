@@ -93,7 +93,8 @@ impl Pair {
     }
 
     pub(crate) async fn commits(&self) -> Vec<CommitInfo> {
-        let access = Access { workspace: self.in_folder, user: self.user, person: self.user, need: Role::Viewer };
+        let access =
+            Access { workspace: self.in_folder, user: self.user, person: self.user, need: Role::Viewer, rules: None };
         self.store.commits(access, Page { before: None, limit: 100 }).await.unwrap()
     }
 

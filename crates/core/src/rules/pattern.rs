@@ -1,0 +1,160 @@
+//! Patterns of paths, commands and hosts.
+
+use super::Target;
+use crate::{Action, WsPath};
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// Characters with a meaning in globs.
+const GLOB_CHARACTERS: [char; 6] = ['*', '?', '[', ']', '{', '}'];
+
+/// Globs of paths.
+#[derive(Debug)]
+pub(super) struct Globs {
+    set: GlobSet,
+    /// The folders below which each glob can match: its part before the first special character, up to a slash.
+    prefixes: Vec<String>,
+}
+
+impl Globs {
+    /// Compiles globs. `docs/**` also matches the folder `docs` itself.
+    pub(super) fn compile(patterns: &[String]) -> Result<Self, String> {
+        let mut set = GlobSetBuilder::new();
+        let mut prefixes = Vec::new();
+        for pattern in patterns {
+            let pattern = from_root(pattern);
+            set.add(glob(pattern)?);
+            if let Some(folder) = pattern.strip_suffix("/**") {
+                set.add(glob(folder)?);
+            }
+            prefixes.push(literal_prefix(pattern));
+        }
+        let set = set.build().map_err(|error| error.to_string())?;
+        Ok(Self { set, prefixes })
+    }
+
+    pub(super) fn matches(&self, path: &WsPath) -> bool {
+        self.set.is_match(path.without_slash())
+    }
+
+    pub(super) fn matches_name(&self, name: &str) -> bool {
+        self.set.is_match(name)
+    }
+
+    /// Whether a glob may match something below a folder.
+    pub(super) fn may_match_below(&self, folder: &WsPath) -> bool {
+        let folder = if folder.is_root() { "" } else { folder.without_slash() };
+        let may_match = |prefix: &String| {
+            let is_below = |path: &str, folder: &str| {
+                folder.is_empty()
+                    || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            is_below(prefix, folder) || is_below(folder, prefix)
+        };
+        self.prefixes.iter().any(may_match)
+    }
+}
+
+/// Removes what a pattern may begin with: all patterns are from the root.
+fn from_root(pattern: &str) -> &str {
+    let pattern = pattern.trim();
+    pattern.strip_prefix("./").or_else(|| pattern.strip_prefix('/')).unwrap_or(pattern)
+}
+
+fn glob(pattern: &str) -> Result<Glob, String> {
+    GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build().map_err(|error| error.to_string())
+}
+
+/// Returns the folder that a glob begins with, without special characters.
+fn literal_prefix(pattern: &str) -> String {
+    let special = pattern.find(|c| GLOB_CHARACTERS.contains(&c) || c == '\\');
+    match special {
+        None => pattern.to_owned(),
+        Some(at) => pattern[..at].rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_owned()),
+    }
+}
+
+/// The first words of a command.
+#[derive(Debug)]
+pub(super) struct CommandPrefix(Vec<String>);
+
+impl CommandPrefix {
+    pub(super) fn new(pattern: &str) -> Self {
+        let words = pattern.split_whitespace().map(str::to_owned).collect();
+        if matches!(pattern.trim(), "*" | "**") { Self(Vec::new()) } else { Self(words) }
+    }
+
+    pub(super) fn matches(&self, command: &str) -> bool {
+        let mut words = command.split_whitespace();
+        self.0.iter().all(|word| words.next() == Some(word))
+    }
+}
+
+/// A host, `*.` before a domain for its subdomains, and possibly a port.
+#[derive(Debug)]
+pub(super) struct HostPattern {
+    host: String,
+    port: Option<String>,
+}
+
+impl HostPattern {
+    pub(super) fn new(pattern: &str) -> Self {
+        let (host, port) = split_port(pattern.trim());
+        Self { host, port }
+    }
+
+    pub(super) fn matches(&self, host: &str) -> bool {
+        let (host, port) = split_port(host);
+        let is_host = match (self.host.as_str(), self.host.strip_prefix("*.")) {
+            ("*" | "**", _) => true,
+            (_, Some(domain)) => host.strip_suffix(domain).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
+            (own, None) => host == own,
+        };
+        is_host && self.port.as_ref().is_none_or(|own| Some(own) == port.as_ref())
+    }
+}
+
+fn split_port(text: &str) -> (String, Option<String>) {
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    match text.rsplit_once(':').filter(|(_, port)| is_port(port)) {
+        Some((host, port)) => (host.to_ascii_lowercase(), Some(port.to_owned())),
+        None => (text.to_ascii_lowercase(), None),
+    }
+}
+
+/// Returns the narrowest pattern that covers an action, which is offered to a person: exactly this path or host, or the
+/// first two words of a command.
+pub fn grant_pattern(_action: Action, target: &Target<'_>) -> Option<String> {
+    match target {
+        Target::Path { path, .. } => Some(escaped(path.without_slash())),
+        Target::Command(command) => {
+            let words: Vec<&str> = command.split_whitespace().take(2).collect();
+            (!words.is_empty()).then(|| words.join(" "))
+        }
+        Target::Host(host) => Some((*host).to_owned()),
+        Target::Name(name) => Some(escaped(name)),
+        Target::None => None,
+    }
+}
+
+/// Returns the pattern of everything below the narrowest folder that has all these paths; none if that is the root.
+pub fn folder_pattern<'a>(mut paths: impl Iterator<Item = &'a str>) -> Option<String> {
+    let folder = |path: &'a str| path.trim_start_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
+    let first = folder(paths.next()?);
+    let common = paths.map(folder).fold(first, |common, other| {
+        let mut end = 0;
+        for (part, other) in common.split('/').zip(other.split('/')) {
+            if part != other {
+                break;
+            }
+            end += part.len() + usize::from(end > 0);
+        }
+        &common[..end]
+    });
+    (!common.is_empty()).then(|| format!("{}/**", escaped(common)))
+}
+
+/// Returns a glob that matches exactly this text.
+fn escaped(text: &str) -> String {
+    let escape = |c: char| if GLOB_CHARACTERS.contains(&c) || c == '\\' { format!("\\{c}") } else { c.to_string() };
+    text.chars().map(escape).collect()
+}

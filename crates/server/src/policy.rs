@@ -1,0 +1,91 @@
+//! The rules of the server and of its workspaces.
+
+use crate::settings::Settings;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use toolrest_core::rules::{ApprovalMode, GrantList, Rule, RuleList, RuleLists};
+use toolrest_core::{Caller, MemberRules, Policy, Result, Role, RulesInForce, ToolError, UserId, WorkspaceId};
+use toolrest_store::Store;
+
+/// Maximum number of callers whose rules are kept in memory.
+const MAX_CACHED: usize = 10_000;
+
+/// What an owner can set for a workspace.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WorkspaceRules {
+    /// The rules.
+    pub(crate) rules: Vec<Rule>,
+    /// When calls ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) approvals: Option<ApprovalMode>,
+}
+
+/// The rules in the settings, and those of workspaces, which the database keeps.
+///
+/// The rules of a caller are kept in memory. They may be out of date: the statements that do the work compare their
+/// revision. A caller that is not in memory counts as one without rules, whose revision is 0.
+pub(crate) struct StoredPolicy {
+    store: Arc<dyn Store>,
+    server: Arc<RuleList>,
+    mode: Option<ApprovalMode>,
+    without_rules: Arc<RulesInForce>,
+    known: Mutex<HashMap<(WorkspaceId, UserId), Arc<RulesInForce>>>,
+}
+
+impl StoredPolicy {
+    pub(crate) fn new(store: Arc<dyn Store>, settings: &Settings) -> Result<Self> {
+        let server = Arc::new(RuleList::compile(settings.policy.rules.clone())?);
+        let mode = settings.policy.approvals;
+        let lists = RuleLists { server: Arc::clone(&server), workspace: Arc::default() };
+        let without_rules =
+            RulesInForce { lists, grants: GrantList::default(), mode: mode.unwrap_or_default(), revision: Some(0) };
+        Ok(Self { store, server, mode, without_rules: Arc::new(without_rules), known: Mutex::default() })
+    }
+
+    /// Returns when calls of a workspace ask. Its owner cannot loosen what the operator has set.
+    fn mode(&self, of_workspace: Option<ApprovalMode>) -> ApprovalMode {
+        let strictness = |mode: &ApprovalMode| match mode {
+            ApprovalMode::Off => 0,
+            ApprovalMode::Spec => 1,
+            ApprovalMode::All => 2,
+            ApprovalMode::Never => 3,
+        };
+        self.mode.into_iter().chain(of_workspace).max_by_key(strictness).unwrap_or_default()
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<(WorkspaceId, UserId), Arc<RulesInForce>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Policy for StoredPolicy {
+    fn rules(&self, workspace: WorkspaceId, caller: Caller) -> Arc<RulesInForce> {
+        let known = self.known();
+        Arc::clone(known.get(&(workspace, caller.member())).unwrap_or(&self.without_rules))
+    }
+
+    async fn reload(&self, workspace: WorkspaceId, caller: Caller) -> Result<()> {
+        let stored = self.store.member_rules(caller.access(workspace, Role::Viewer)).await?;
+        let MemberRules { revision, rules, grants } = stored;
+        let WorkspaceRules { rules, approvals } = match rules {
+            Some(text) => serde_json::from_str(&text).map_err(ToolError::internal)?,
+            None => WorkspaceRules::default(),
+        };
+        let workspace_rules = Arc::new(RuleList::compile(rules)?);
+        let lists = RuleLists { server: Arc::clone(&self.server), workspace: workspace_rules };
+        let grants = GrantList::compile(grants)?;
+        let rules = RulesInForce { lists, grants, mode: self.mode(approvals), revision: Some(revision) };
+        let mut known = self.known();
+        if known.len() >= MAX_CACHED {
+            known.clear();
+        }
+        known.insert((workspace, caller.member()), Arc::new(rules));
+        Ok(())
+    }
+}
