@@ -101,8 +101,7 @@ impl CallRules {
 
     /// Whether a rule distinguishes paths, so that programs, whose reads are not judged, cannot be run.
     pub(crate) fn has_path_rules(&self) -> bool {
-        let file_actions = [Action::Read, Action::Write, Action::Delete, Action::Move];
-        file_actions.into_iter().any(|action| self.in_force.lists.has_path_rules(action))
+        self.in_force.lists.has_rules_about_paths()
     }
 
     /// Whether a path rule for this action may match something below a folder.

@@ -8,8 +8,8 @@ use crate::tool::advice_for_shorter_answer;
 use crate::{
     Access, Action, ApprovedCall, Call, CallCx, CallId, CallMetrics, CallOutcome, CallPreview, CallStart, Caller,
     DynTool, Effect, ErrorKind, FairQueue, Guard, OpenRecord, Permission, Policy, PreparedCall, PreviewedChange,
-    QueueDepth, QueueLimits, QueueSlot, REST_TOOLSET, RecordHandle, Recorder, Result, Role, ToolError, Toolset,
-    Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
+    QueueDepth, QueueLimits, QueueSlot, REST_TOOLSET, RecordHandle, Recorder, Result, Role, SymbolicLinks, ToolError,
+    Toolset, Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
 };
 use futures_util::FutureExt;
 use std::{
@@ -258,18 +258,19 @@ impl Engine {
     }
 
     async fn open(&self, workspace: WorkspaceId, caller: Caller, need: Role) -> Result<Arc<dyn Workspace>> {
-        let rules = self.policy.rules(workspace, caller).revision;
-        self.workspaces.open(Access { rules, ..caller.access(workspace, need) }).await
+        let rules = self.policy.rules(workspace, caller);
+        let links = if rules.lists.has_rules_about_paths() { SymbolicLinks::Refuse } else { SymbolicLinks::Follow };
+        self.workspaces.open(Access { rules: rules.revision, ..caller.access(workspace, need) }, links).await
     }
 
     /// Checks that the caller is a member of the workspace.
     pub async fn authorise(&self, workspace: WorkspaceId, caller: Caller) -> Result<()> {
-        self.workspaces.open(caller.access(workspace, Role::Viewer)).await?.authorise().await
+        self.workspaces.open(caller.access(workspace, Role::Viewer), SymbolicLinks::Refuse).await?.authorise().await
     }
 
     /// Returns the error that the caller of a failed request may see: [`error_for_members`].
     pub async fn error_for_members(&self, workspace: WorkspaceId, caller: Caller, error: ToolError) -> ToolError {
-        match self.workspaces.open(caller.access(workspace, Role::Viewer)).await {
+        match self.workspaces.open(caller.access(workspace, Role::Viewer), SymbolicLinks::Refuse).await {
             Ok(workspace) => error_for_members(&*workspace, error).await,
             Err(refusal) => refusal,
         }

@@ -93,7 +93,7 @@ struct TestWorkspaces;
 
 #[async_trait]
 impl Workspaces for TestWorkspaces {
-    async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>> {
+    async fn open(&self, access: Access, _: SymbolicLinks) -> Result<Arc<dyn Workspace>> {
         Ok(Arc::new(TestWorkspace { access }))
     }
 }

@@ -94,6 +94,6 @@ pub use time::{Timestamp, now};
 pub use tool::{Answer, BoundTool, CallCx, DynTool, Render, Tool};
 pub use toolset::{CatalogueFormat, Dialect, Success, Toolset, ToolsetMask, Toolsets, WaitingCall};
 pub use workspace::{
-    CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, Preview, ReadSeek, Version, WORKSPACE_MOUNT, Workspace,
-    Workspaces, below_workspace_mount,
+    CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, Preview, ReadSeek, SymbolicLinks, Version,
+    WORKSPACE_MOUNT, Workspace, Workspaces, below_workspace_mount,
 };

@@ -297,6 +297,11 @@ impl RuleLists {
         self.both().into_iter().any(|(list, _)| list.has_path_rules(action))
     }
 
+    /// Whether a rule distinguishes paths of files.
+    pub fn has_rules_about_paths(&self) -> bool {
+        Action::ALL.into_iter().filter(|action| action.is_about_files()).any(|action| self.has_path_rules(action))
+    }
+
     /// Whether a rule that asks or refuses this action may match something below a folder.
     pub fn may_match_below(&self, action: Action, folder: &WsPath) -> bool {
         self.both().into_iter().any(|(list, _)| list.may_match_below(action, folder))

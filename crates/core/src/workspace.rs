@@ -121,7 +121,16 @@ pub fn below_workspace_mount(path: &str) -> Option<&str> {
 #[async_trait]
 pub trait Workspaces: Send + Sync {
     /// Opens a workspace for a caller. The caller's rights are checked by each use, not here.
-    async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>>;
+    async fn open(&self, access: Access, links: SymbolicLinks) -> Result<Arc<dyn Workspace>>;
+}
+
+/// Whether paths in a folder may lead through symbolic links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SymbolicLinks {
+    /// Links that stay inside the folder are followed.
+    Follow,
+    /// Every file is reached by its own path only, so that a rule about a path cannot be passed by an alias.
+    Refuse,
 }
 
 /// The depth of a listing.

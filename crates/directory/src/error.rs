@@ -50,6 +50,9 @@ pub enum ErrorKind {
     Special,
     #[error("too many symbolic links")]
     Loop,
+    /// The root refuses paths that lead through symbolic links.
+    #[error("the path leads through a symbolic link")]
+    ThroughLink,
     #[error("the path is not valid: {0}")]
     Invalid(&'static str),
     /// Two changes of one commit conflict with each other.

@@ -16,7 +16,7 @@ use rustix::{
 };
 
 use crate::{
-    Error, ErrorKind, Identity, Metadata, Repositories, Result,
+    Error, ErrorKind, Identity, Metadata, Repositories, Result, SymbolicLinks,
     error::{PathContext, if_exists},
     git, sys,
 };
@@ -35,6 +35,7 @@ pub struct Root {
     opened_as: PathBuf,
     real: PathBuf,
     identity: Identity,
+    symbolic_links: SymbolicLinks,
 }
 
 /// An open folder and a name in it, as system calls that change names need them.
@@ -84,9 +85,28 @@ impl Root {
             Ok(_) => {
                 let real = path_of(&folder).at(path)?;
                 let identity = Metadata::from(sys::stat(&folder).at(path)?).identity;
-                Ok(Self { folder: Arc::new(folder), opened_as: path.to_owned(), real, identity })
+                let (folder, opened_as) = (Arc::new(folder), path.to_owned());
+                Ok(Self { folder, opened_as, real, identity, symbolic_links: SymbolicLinks::Follow })
             }
         }
+    }
+
+    /// Returns the same root for a caller that must reach every file by its own path: no path may lead through a symbolic
+    /// link, which the kernel checks when it opens the path.
+    #[must_use]
+    pub fn refusing_links(&self) -> Self {
+        Self {
+            folder: Arc::clone(&self.folder),
+            opened_as: self.opened_as.clone(),
+            real: self.real.clone(),
+            identity: self.identity,
+            symbolic_links: SymbolicLinks::Refuse,
+        }
+    }
+
+    /// Whether paths may lead through symbolic links.
+    pub(crate) fn symbolic_links(&self) -> SymbolicLinks {
+        self.symbolic_links
     }
 
     /// Returns the absolute path that the root had when it was opened, without symbolic links.
@@ -172,15 +192,25 @@ impl Root {
         Ok(TouchHandle { file, real })
     }
 
-    /// Opens a path given by the caller. Symbolic links that stay inside the root are followed.
+    /// Opens a path given by the caller. Symbolic links that stay inside the root are followed, unless the root refuses them.
     pub(crate) fn open_path(&self, path: &Path, flags: OFlags) -> Result<OwnedFd> {
         let checked = checked(path)?;
-        sys::open_beneath(&self.folder, checked, flags, ResolveFlags::empty()).map_err(|errno| open_error(errno, path))
+        sys::open_beneath(&self.folder, checked, flags, self.resolve_flags()).map_err(|errno| match errno {
+            Errno::LOOP if self.symbolic_links == SymbolicLinks::Refuse => ErrorKind::ThroughLink.at(path),
+            errno => open_error(errno, path),
+        })
+    }
+
+    fn resolve_flags(&self) -> ResolveFlags {
+        match self.symbolic_links {
+            SymbolicLinks::Follow => ResolveFlags::empty(),
+            SymbolicLinks::Refuse => ResolveFlags::NO_SYMLINKS,
+        }
     }
 
     /// Opens a path if everything on it is cached.
     pub(crate) fn open_cached(&self, path: &Path, flags: OFlags) -> Option<OwnedFd> {
-        sys::open_beneath(&self.folder, checked(path).ok()?, flags, ResolveFlags::CACHED).ok()
+        sys::open_beneath(&self.folder, checked(path).ok()?, flags, ResolveFlags::CACHED | self.resolve_flags()).ok()
     }
 
     /// Opens a folder by its real path, which must contain no symbolic links.

@@ -123,8 +123,8 @@ pub(crate) struct Folder {
     /// The folder lock within this process.
     process_lock: Arc<Mutex<()>>,
     journal_dir: PathBuf,
-    watching: std::sync::Mutex<Weak<WatchedFolder>>,
-    history: HistoryUse,
+    watching: Arc<std::sync::Mutex<Weak<WatchedFolder>>>,
+    history: Arc<HistoryUse>,
 }
 
 impl Folder {
@@ -159,9 +159,22 @@ impl Folder {
             repositories,
             process_lock: Arc::default(),
             journal_dir,
-            watching: std::sync::Mutex::default(),
-            history: HistoryUse::default(),
+            watching: Arc::default(),
+            history: Arc::default(),
         })
+    }
+
+    /// Returns the same folder for a caller that must reach every file by its own path, not through symbolic links.
+    pub(crate) fn refusing_links(&self) -> Self {
+        let disk = Disk { root: Arc::new(self.disk.root.refusing_links()), ..self.disk.clone() };
+        Self {
+            disk,
+            repositories: self.repositories,
+            process_lock: Arc::clone(&self.process_lock),
+            journal_dir: self.journal_dir.clone(),
+            watching: Arc::clone(&self.watching),
+            history: Arc::clone(&self.history),
+        }
     }
 
     /// Returns the real path of the folder.

@@ -13,7 +13,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::runtime::Handle;
-use toolrest_core::{Access, ErrorKind, KeepLimits, QueueDepth, Result, ToolError, Workspace, WorkspaceId, Workspaces};
+use toolrest_core::{
+    Access, ErrorKind, KeepLimits, QueueDepth, Result, SymbolicLinks, ToolError, Workspace, WorkspaceId, Workspaces,
+};
 use toolrest_store::{Location, Store};
 
 /// Maximum number of workspaces whose kind is cached.
@@ -164,7 +166,7 @@ fn leads_elsewhere(root: &str) -> ToolError {
 
 #[async_trait]
 impl Workspaces for StoredWorkspaces {
-    async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>> {
+    async fn open(&self, access: Access, links: SymbolicLinks) -> Result<Arc<dyn Workspace>> {
         let (store, scratch) = (Arc::clone(&self.store), Arc::clone(&self.scratch));
         let room = ReadRoom::new(Arc::clone(&self.reads), access.person);
         let check_ins = Arc::clone(&self.check_ins);
@@ -175,7 +177,11 @@ impl Workspaces for StoredWorkspaces {
             }
             Ok(FilesLocation::Folder { open, .. }) => {
                 let walk_pool = Arc::clone(&self.walk_pool);
-                Arc::new(FolderWorkspace { store, folder: open, walk_pool, scratch, access, room, check_ins })
+                let folder = match links {
+                    SymbolicLinks::Follow => open,
+                    SymbolicLinks::Refuse => Arc::new(open.refusing_links()),
+                };
+                Arc::new(FolderWorkspace { store, folder, walk_pool, scratch, access, room, check_ins })
             }
             Err(error) => {
                 // Only members may learn that the workspace exists.

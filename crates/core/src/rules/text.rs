@@ -61,6 +61,8 @@ impl TryFrom<GivenRule> for Rule {
                     return Err(wrong("a rule", "it needs an `action` or a `tool`"));
                 }
                 let overwrite = when.overwrite;
+                // The object form of `*`.
+                let tool = tool.filter(|tool| action.is_some() || tool != "*/*");
                 Ok(Self { effect, action, tool, patterns, except, overwrite, because, approvers })
             }
         }

@@ -9,8 +9,8 @@ use rustix::fs::OFlags;
 
 use super::{locate, paths::Paths, step::Step};
 use crate::{
-    AppliedChange, Change, CommitOptions, Contents, Effect, ErrorKind, Expect, HardLinks, Hash, Identity, Kind, Links,
-    ListOptions, Metadata, Parents, Replace, Repositories, Result, Root, SymbolicLinks,
+    AppliedChange, Change, CommitOptions, Contents, Effect, Error, ErrorKind, Expect, HardLinks, Hash, Identity, Kind,
+    Links, ListOptions, Metadata, Parents, Replace, Repositories, Result, Root, SymbolicLinks,
     error::{PathContext, if_exists},
     git, read, sys,
     temporary::temporary_in,
@@ -403,6 +403,13 @@ impl<'a> Planner<'a, '_> {
     /// Resolves a path, which may be in a repository.
     fn locate_anywhere(&self, path: &Path, links: Links) -> Result<PathBuf> {
         let is_gone = |real: &Path| self.removed.cover(real);
+        if self.root.symbolic_links() == SymbolicLinks::Refuse {
+            let through_link = |error: Error| match error.kind {
+                ErrorKind::Changed { .. } => ErrorKind::ThroughLink.at(path),
+                _ => error,
+            };
+            return locate::locate_without_links(self.root, path, links, is_gone).map_err(through_link);
+        }
         match self.options.symbolic_links {
             SymbolicLinks::Follow => locate::locate(self.root, path, links, is_gone),
             SymbolicLinks::Refuse => locate::locate_without_links(self.root, path, links, is_gone),

@@ -18,6 +18,7 @@ mod command;
 mod concurrency;
 mod contents;
 mod data_tools;
+mod denied_paths;
 mod doctor;
 mod dry_runs;
 mod durability;

@@ -40,6 +40,12 @@ pub(super) fn to_tool_error(error: &Error, path: &WsPath, attempt: Attempt) -> T
         DiskError::Special => {
             say(ErrorKind::WrongType, format!("{path} is neither a file nor a folder, but a pipe, socket or device"))
         }
+        DiskError::ThroughLink => say(
+            ErrorKind::Forbidden,
+            format!(
+                "{path} leads through a symbolic link, and rules about paths hold here; name the file by its own path"
+            ),
+        ),
         DiskError::Loop => say(ErrorKind::InvalidPath, format!("{path} goes round in symbolic links")),
         DiskError::Invalid(why) => say(ErrorKind::InvalidPath, format!("{path} is not a valid path: {why}")),
         DiskError::Overlap => say(

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use toolrest_core::{
     Access, CallCx, Caller, Change, Changeset, Commit, Content, Depth, Destination, Effect, EffectKind, Engine,
-    ErrorKind, FileType, Limits, NoRecords, NoRules, Parents, Put, Removal, Result, Role, Toolsets, UserId,
-    WorkspaceId, Workspaces, WsPath,
+    ErrorKind, FileType, Limits, NoRecords, NoRules, Parents, Put, Removal, Result, Role, SymbolicLinks, Toolsets,
+    UserId, WorkspaceId, Workspaces, WsPath,
 };
 use toolrest_store::{Location, Page, Purge, Store};
 use toolrest_workspaces::{AllowedRoot, FolderOptions, GuardedPath, HistoryLimits, Scratch, StoredWorkspaces};
@@ -521,9 +521,9 @@ async fn a_root_for_some_accounts_is_opened_by_no_other() {
     options.allowed_roots[1].accounts = Some(vec![email]);
     let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options, scratch());
     let access = |workspace, user| Access { workspace, user, person: user, need: Role::Viewer, rules: None };
-    workspaces.open(access(hers_id, ada)).await.unwrap();
+    workspaces.open(access(hers_id, ada), SymbolicLinks::Follow).await.unwrap();
     for _ in 0..2 {
-        let refusal = workspaces.open(access(his_id, bob)).await.err().unwrap();
+        let refusal = workspaces.open(access(his_id, bob), SymbolicLinks::Follow).await.err().unwrap();
         assert_eq!(refusal.kind, ErrorKind::Forbidden);
     }
 }
