@@ -143,6 +143,8 @@ pub enum Intent {
         command: String,
         /// The simple commands that it consists of, if it is a plain list of them.
         commands: Option<Vec<String>>,
+        /// The names of the secrets that the program gets.
+        secrets: Vec<String>,
     },
     /// Write to the standard input of a running process.
     Input {
@@ -177,6 +179,15 @@ pub enum Intent {
 }
 
 impl Intent {
+    /// Adds the names of the secrets that a program gets.
+    #[must_use]
+    pub fn with_secrets(mut self, names: &[String]) -> Self {
+        if let Self::Exec { secrets, .. } = &mut self {
+            secrets.extend_from_slice(names);
+        }
+        self
+    }
+
     /// Returns the action that the intent is an instance of.
     pub fn action(&self) -> Action {
         match self {

@@ -62,7 +62,7 @@ fn unknown_argument(args: &JsonText, schema: &Value) -> Option<ToolError> {
 /// Converts a message of serde into an error that names the member at fault.
 fn binding_error(message: &str, json: &JsonText, fails: &dyn Fn(&JsonText) -> bool) -> ToolError {
     if let Some(missing) = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next()) {
-        return ToolError::argument(missing, message);
+        return ToolError::missing_argument(missing, message);
     }
     let depth = if json.as_str().len() <= MAX_DEEP_SEARCH_BYTES { Depth::All } else { Depth::FirstLevel };
     let path = path_to_fault(json, depth, fails);

@@ -141,6 +141,15 @@ impl CallRules {
         }
     }
 
+    /// Whether listings and searches show a memory. One that must be asked for is left out, like a path.
+    pub(crate) fn shows_memory(&self, key: &str) -> bool {
+        match self.ruling(Action::Memory, &Target::Name(key), Defaults::Ignore) {
+            Ruling::Allow => true,
+            Ruling::Deny(_) => false,
+            Ruling::Ask(_) => !matches!(self.asking, Asking::Stop),
+        }
+    }
+
     /// Judges what a call will do beyond the files of its workspace. Returns what must be asked, or why it is denied.
     pub(crate) fn judge_intents(&self, intents: &[Intent]) -> Result<Vec<Ask>> {
         let mut asks: Vec<Ask> = self.judge_tool()?.into_iter().collect();

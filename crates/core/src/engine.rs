@@ -211,6 +211,7 @@ impl Engine {
             guard,
             started_at: record.started_at,
             limits: self.limits,
+            rules_revision: self.policy.rules(workspace_id, caller).revision,
             edit_locks: Arc::clone(&self.edit_locks),
             heavy_work: self.heavy_work.clone(),
             record,

@@ -29,6 +29,8 @@ pub enum ErrorKind {
     ResponseTooLarge,
     /// No such file, folder, version, commit, member or chat.
     NotFound,
+    /// No such thing other than a file: a memory, a secret, a pull request.
+    ItemNotFound,
     /// No such tool or toolset.
     UnknownTool,
     /// A folder where a file is needed.
@@ -119,7 +121,7 @@ impl ErrorKind {
     }
 
     /// All kinds, for the documentation.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::InvalidArgument,
         Self::InvalidPath,
         Self::OutsideWorkspace,
@@ -129,6 +131,7 @@ impl ErrorKind {
         Self::PayloadTooLarge,
         Self::ResponseTooLarge,
         Self::NotFound,
+        Self::ItemNotFound,
         Self::UnknownTool,
         Self::IsDirectory,
         Self::NotADirectory,
@@ -179,6 +182,7 @@ pub struct ToolError {
 struct ErrorContext {
     cause: Option<String>,
     argument: Option<String>,
+    is_missing_argument: bool,
     hint: Option<String>,
     path: Option<String>,
     call_paths: Vec<WsPath>,
@@ -209,6 +213,13 @@ impl ToolError {
     /// Creates an error about one argument, which the details name.
     pub fn argument(name: &str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgument, message).about(name)
+    }
+
+    /// Creates the error for an argument that must be given.
+    pub fn missing_argument(name: &str, message: impl Into<String>) -> Self {
+        let mut error = Self::argument(name, message);
+        error.context_mut().is_missing_argument = true;
+        error
     }
 
     /// Creates the error for a missing file. All toolsets use the same sentence.
@@ -372,6 +383,11 @@ impl ToolError {
     /// Returns the argument at fault.
     pub fn argument_at_fault(&self) -> Option<&str> {
         self.context().and_then(|context| context.argument.as_deref())
+    }
+
+    /// Returns the name of the argument that must be given and was not, if that is the error.
+    pub fn missing_argument_name(&self) -> Option<&str> {
+        self.context().filter(|context| context.is_missing_argument).and_then(|context| context.argument.as_deref())
     }
 
     /// Returns the hint for the caller.

@@ -67,6 +67,11 @@ impl Guard {
         self.allowed.contains(Action::Read) && self.rules.as_ref().is_none_or(|rules| rules.shows(path))
     }
 
+    /// Whether listings and searches show a memory.
+    pub fn shows_memory(&self, key: &str) -> bool {
+        self.allowed.contains(Action::Memory) && self.rules.as_ref().is_none_or(|rules| rules.shows_memory(key))
+    }
+
     /// Whether a person makes the change directly.
     pub(crate) fn is_own_hand(&self) -> bool {
         self.rules.as_ref().is_none_or(|rules| rules.is_own_hand())

@@ -29,6 +29,7 @@ mod history;
 mod id;
 mod json_text;
 mod keyed_semaphore;
+mod memory;
 mod metrics;
 mod notice;
 mod path;
@@ -37,6 +38,7 @@ mod record;
 mod redact;
 pub mod rules;
 mod search;
+mod secrets;
 mod settings;
 mod similar_paths;
 mod time;
@@ -76,6 +78,10 @@ pub use hex::hex;
 pub use history::{History, Page};
 pub use id::{ApprovalId, CallId, ChatId, CommitId, FileId, GrantId, KeyId, UserId, VersionId, WorkspaceId};
 pub use json_text::{JsonText, json_bytes_of, json_string_bytes, push_json_string, to_json_within};
+pub use memory::{
+    MAX_MEMORY_KEY_BYTES, MAX_MEMORY_QUERY_BYTES, MAX_MEMORY_TAG_BYTES, MAX_MEMORY_TAGS, MAX_MEMORY_VALUE_BYTES, Memories,
+    Memory, MemoryFilter, MemoryPage, NewMemory, NoMemories, WordMatch, check_memory_key, distinct_tags, no_such_memory,
+};
 pub use metrics::{CallMetrics, CallTimer, DURATION_BUCKETS_US, ToolCounts, UNKNOWN_TOOL};
 pub use notice::Notice;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, WsPath};
@@ -88,6 +94,10 @@ pub use redact::Redactor;
 pub use search::{
     Interrupt, LineMatch, LineMatcher, LinePattern, PathFilter, Requirement, Search, SearchResult, Skipped, line_text,
     lines_around,
+};
+pub use secrets::{
+    MAX_SECRET_BYTES, MAX_SECRET_NAME_BYTES, MIN_SECRET_BYTES, NoSecrets, Secret, Secrets, check_secret_name,
+    no_such_secret, secret_of_call,
 };
 pub use settings::{RunSettings, RunSettingsPatch, WorkspaceSettings, WorkspaceSettingsPatch};
 pub use time::{Timestamp, now};

@@ -4,8 +4,8 @@ use crate::binding::bind_arguments;
 use crate::engine::EditLocks;
 use crate::record::RecordState;
 use crate::{
-    Action, ApprovalId, CallDetails, CallId, Caller, CommitId, FairQueue, Guard, Intent, JsonText, Limits, Notice,
-    PreviewedChange, QueueSlot, Result, Timestamp, Workspace, WorkspaceId, WsPath,
+    Access, Action, ApprovalId, CallDetails, CallId, Caller, CommitId, FairQueue, Guard, Intent, JsonText, Limits, Notice,
+    PreviewedChange, QueueSlot, Result, Role, Timestamp, Workspace, WorkspaceId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -37,6 +37,8 @@ pub struct CallCx {
     pub started_at: Timestamp,
     /// The limits in force.
     pub limits: Limits,
+    /// The revision of the rules that the call is judged by.
+    pub(crate) rules_revision: Option<i64>,
     pub(crate) edit_locks: Arc<EditLocks>,
     pub(crate) heavy_work: FairQueue,
     pub(crate) record: Arc<RecordState>,
@@ -59,6 +61,11 @@ impl CallCx {
     /// Sets the path of the call's record, unless it is set. Toolsets whose errors show paths as they are need no more.
     pub fn note_record_path(&self, path: &WsPath) {
         self.record.note_path(path);
+    }
+
+    /// Returns the caller's access to the workspace, to be checked by the statement that does the work.
+    pub fn access(&self, need: Role) -> Access {
+        Access { rules: self.rules_revision, ..self.caller.access(self.workspace_id, need) }
     }
 
     /// Waits for the lock under which this server edits the file.
@@ -101,6 +108,7 @@ impl CallCx {
             guard: Arc::clone(&self.guard),
             started_at: self.started_at,
             limits: self.limits,
+            rules_revision: self.rules_revision,
             edit_locks: Arc::clone(&self.edit_locks),
             heavy_work: self.heavy_work.clone(),
             record,

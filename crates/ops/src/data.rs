@@ -16,10 +16,11 @@ pub async fn analyze(
     executor: &Arc<Executor>,
     input: &WsPath,
     script: &str,
+    secrets: Vec<String>,
     requested: RequestedLimits,
 ) -> Result<RunResult> {
     check_input(cx, input).await?;
-    executor.run(cx, program(input, None, script)?, requested).await
+    executor.run(cx, Program { secrets, ..program(input, None, script)? }, requested).await
 }
 
 /// Runs a script on a data file; the script must write an image.
@@ -29,13 +30,14 @@ pub async fn visualize(
     input: &WsPath,
     image: &WsPath,
     script: &str,
+    secrets: Vec<String>,
     requested: RequestedLimits,
 ) -> Result<RunResult> {
     check_input(cx, input).await?;
     if image.is_root() {
         return Err(ToolError::new(ErrorKind::IsDirectory, "The image needs a path of its own, not that of the root"));
     }
-    executor.run(cx, program(input, Some(image), script)?, requested).await
+    executor.run(cx, Program { secrets, ..program(input, Some(image), script)? }, requested).await
 }
 
 /// Returns what is wrong with the image of a script, if anything.
@@ -85,7 +87,7 @@ fn program(input: &WsPath, image: Option<&WsPath>, script: &str) -> Result<Progr
     let mut env = vec![("INPUT_FILE".to_owned(), input.clone())];
     env.extend(image.clone().map(|image| ("OUTPUT_IMAGE".to_owned(), image)));
     let arguments = [Some(input), image].into_iter().flatten().collect();
-    Ok(Program { language: Language::Python, code, arguments, env, libraries: Libraries::Needed })
+    Ok(Program { language: Language::Python, code, arguments, env, secrets: Vec::new(), libraries: Libraries::Needed })
 }
 
 /// Whether a content is an image. An image format that is text may have any encoding.

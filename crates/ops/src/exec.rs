@@ -10,6 +10,7 @@ mod processes;
 pub mod python;
 mod run_counts;
 mod run_to_completion;
+mod secrets;
 mod shell_commands;
 
 pub use limits::{ExecLimits, RequestedLimits};
@@ -24,6 +25,7 @@ pub use toolrest_sandbox::{Language, Layer, Limit, LimitEnforcers, Limits as San
 use crate::exec::errors::{lacks_overlay, to_tool_error};
 use crate::exec::run_counts::RunCounts;
 use crate::exec::run_to_completion::RunToCompletion;
+use crate::exec::secrets::{ProgramSecrets, Redaction};
 use crate::outside::{AllowList, proxy::Proxy};
 use std::{
     collections::BTreeSet,
@@ -35,7 +37,7 @@ use std::{
 use tokio::sync::{OnceCell, oneshot};
 use toolrest_core::{
     CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, ExecutionRoot, FairQueue, FolderHandle,
-    Intent, KeepLimits, QueueDepth, QueueLimits, QueueSlot, Result, ToolError,
+    Intent, KeepLimits, NoSecrets, QueueDepth, QueueLimits, QueueSlot, Result, Secrets, ToolError,
 };
 use toolrest_sandbox::{
     Access, CellSpec, Interpreter, Limits, Mount, Options, Pool, PoolOptions, PoolRefill, Report, RunningJob, Sandbox,
@@ -47,7 +49,7 @@ use tracing::Instrument;
 /// name of its language.
 pub fn exec_intent(language: &str, code: &str) -> Intent {
     let commands = if language == "bash" { simple_commands(code) } else { Some(vec![language.to_owned()]) };
-    Intent::Exec { language: language.to_owned(), command: code.to_owned(), commands }
+    Intent::Exec { language: language.to_owned(), command: code.to_owned(), commands, secrets: Vec::new() }
 }
 
 /// The path at which a program sees the workspace's files. It is also its working directory.
@@ -134,6 +136,7 @@ pub struct Executor {
     ready: OnceCell<Ready>,
     refusal: Mutex<Refusal>,
     counts: RunCounts,
+    secrets: Arc<dyn Secrets>,
 }
 
 /// The reason why programs cannot be run.
@@ -163,6 +166,8 @@ struct RunTerms {
     limits: Limits,
     /// The hosts that it may connect to, if any.
     hosts: Option<AllowList>,
+    /// The secrets in its environment.
+    secrets: ProgramSecrets,
 }
 
 /// A started program.
@@ -191,6 +196,8 @@ pub struct Program {
     pub arguments: Vec<String>,
     /// Additional environment variables.
     pub env: Vec<(String, String)>,
+    /// The names of secrets of the workspace that become environment variables.
+    pub secrets: Vec<String>,
     /// Whether it needs the data libraries.
     pub libraries: Libraries,
 }
@@ -203,6 +210,7 @@ impl Program {
             code: command,
             arguments: Vec::new(),
             env: Vec::new(),
+            secrets: Vec::new(),
             libraries: Libraries::IfThere,
         }
     }
@@ -228,8 +236,7 @@ pub struct RunResult {
 impl Executor {
     /// Starts the sandbox and verifies it. If this fails, every program is refused.
     pub async fn start(options: ExecOptions) -> Self {
-        let executor =
-            Self { options, ready: OnceCell::new(), refusal: Mutex::default(), counts: RunCounts::default() };
+        let executor = Self::new(options, Refusal::default());
         if let Err(reason) = executor.try_start().await {
             tracing::error!(reason, "programs cannot be run");
         }
@@ -255,7 +262,18 @@ impl Executor {
     /// Creates an executor that refuses every program.
     pub fn refusing(options: ExecOptions, reason: impl Into<String>) -> Self {
         let refusal = Refusal { reason: reason.into(), next_try: None };
-        Self { options, ready: OnceCell::new(), refusal: Mutex::new(refusal), counts: RunCounts::default() }
+        Self::new(options, refusal)
+    }
+
+    fn new(options: ExecOptions, refusal: Refusal) -> Self {
+        let (ready, refusal, counts) = (OnceCell::new(), Mutex::new(refusal), RunCounts::default());
+        Self { options, ready, refusal, counts, secrets: Arc::new(NoSecrets) }
+    }
+
+    /// Sets where the secrets of programs are read from.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Arc<dyn Secrets>) -> Self {
+        Self { secrets, ..self }
     }
 
     /// Returns what programs share with each other or with the server, so that they are not fully isolated. Empty if
@@ -314,8 +332,10 @@ impl Executor {
         let ready = self.ready().await?;
         let _slot = ready.wait_for_slot(cx, &mut gone).await?;
         cx.begin_outside_effects().await?;
+        let secrets = self.secrets_of(cx, program).await?;
+        let redaction = Redaction::of(&secrets);
         let mut checkout = self.check_out(cx, CheckoutMode::Isolated).await?;
-        let terms = self.terms(cx, &*checkout, requested);
+        let terms = self.terms(cx, &*checkout, requested, secrets);
         let mut ended = ready.run(&self.options, &checkout.execution_root(), program, &terms, &mut gone).await;
         if let Err(toolrest_sandbox::Error::SetUp(_)) = ended {
             // The program did not start. Its idle interpreter may have been set up while another program had made the
@@ -334,9 +354,10 @@ impl Executor {
             Ok(None) => RunOutcome::Cancelled,
             Err(_) => RunOutcome::Error,
         });
-        let Some(FinishedRun { report, after }) = ended.map_err(|error| to_tool_error(&error))? else {
+        let Some(FinishedRun { mut report, after }) = ended.map_err(|error| to_tool_error(&error))? else {
             return Err(caller_disconnected());
         };
+        redaction.apply(&mut report);
         match checkout.finish(cx).await {
             Ok(checked_in) => Ok((RunResult { report, checked_in }, after)),
             // The output is reported although the changes are lost.
@@ -345,11 +366,18 @@ impl Executor {
     }
 
     /// Returns the limits and hosts of a program in the workspace.
-    fn terms(&self, cx: &CallCx, checkout: &dyn Checkout, requested: RequestedLimits) -> RunTerms {
+    fn terms(
+        &self,
+        cx: &CallCx,
+        checkout: &dyn Checkout,
+        requested: RequestedLimits,
+        secrets: ProgramSecrets,
+    ) -> RunTerms {
         let settings = &checkout.settings().run;
         RunTerms {
             limits: self.options.limits.of(cx, settings, requested),
             hosts: self.options.network.hosts_of(settings),
+            secrets,
         }
     }
 
@@ -446,10 +474,12 @@ impl Ready {
             Some(interpreter) => interpreter,
             None => Interpreter::find(program.language)?,
         };
+        let secrets = terms.secrets.iter().map(|(name, secret)| (name.as_str(), secret.expose()));
+        let env = program.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(secrets);
         let script = Script {
             code: program.code.clone().into(),
             arguments: program.arguments.iter().map(OsString::from).collect(),
-            env: program.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            env: env.map(|(name, value)| (name.into(), value.into())).collect(),
             stdin,
         };
         let spec = cell_spec(root, python, &terms.limits)?;

@@ -54,6 +54,18 @@ impl CapturedOutput {
         self.total_bytes - (self.head.len() + self.tail.len()) as u64
     }
 
+    /// Returns the kept bytes: the beginning and the end.
+    pub fn parts(&self) -> (&[u8], &[u8]) {
+        (&self.head, &self.tail)
+    }
+
+    /// Returns the same stream with other kept bytes. The number of cut bytes stays.
+    #[must_use]
+    pub fn with_parts(&self, head: Vec<u8>, tail: Vec<u8>) -> Self {
+        let total_bytes = self.cut_bytes() + (head.len() + tail.len()) as u64;
+        Self { head, tail, total_bytes, ..Self::default() }
+    }
+
     /// Returns the kept bytes, without a mark at the cut.
     pub fn bytes(&self) -> Vec<u8> {
         [self.head.as_slice(), self.tail.as_slice()].concat()

@@ -19,7 +19,9 @@ mod recording;
 mod reply;
 mod request;
 mod rules;
+mod secrets;
 mod sign_in;
+mod tool_backend;
 mod tools;
 mod workspaces;
 
@@ -27,6 +29,7 @@ use crate::auth::{AttemptCounter, RefusedAddresses, SignInLink};
 use crate::connection::Connections;
 use crate::runtime::Runtime;
 use crate::settings::Settings;
+use crate::tool_backend::ServedWorkspace;
 use axum::body::Body;
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
@@ -41,7 +44,7 @@ use http::{HeaderName, HeaderValue, Request, StatusCode, header};
 use reply::Failure;
 use request::{KeyAction, Peer};
 use std::{
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     ops::Deref,
     panic::AssertUnwindSafe,
     sync::Arc,
@@ -68,8 +71,8 @@ pub(crate) struct App {
     pub(crate) budget: Budget,
     /// The open connections.
     pub(crate) connections: Arc<Connections>,
-    /// The hosts and origins that requests may name.
-    pub(crate) host_rules: HostRules,
+    /// The workspace of the listener of specification 003.
+    pub(crate) served_workspace: ServedWorkspace,
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub(crate) proxies: Vec<AddressRange>,
     /// Becomes true when the server stops, so that event streams end.
@@ -189,6 +192,9 @@ fn routes() -> Vec<Route> {
         Route::post("/api/v1/workspaces/{workspace}/approvals/{approval}/preview", approvals::preview),
         Route::post("/api/v1/workspaces/{workspace}/approvals/{approval}/decision", approvals::decide)
             .recorded_as("decide"),
+        Route::get("/api/v1/workspaces/{workspace}/secrets", secrets::list),
+        Route::put("/api/v1/workspaces/{workspace}/secrets/{name}", secrets::set).recorded_as("set_secret"),
+        Route::delete("/api/v1/workspaces/{workspace}/secrets/{name}", secrets::remove).recorded_as("delete_secret"),
         Route::get("/api/v1/workspaces/{workspace}/rules", rules::list),
         Route::put("/api/v1/workspaces/{workspace}/rules", rules::replace).recorded_as("set_rules"),
         Route::get("/api/v1/workspaces/{workspace}/grants", rules::grants),
@@ -205,8 +211,33 @@ fn routes() -> Vec<Route> {
     ]
 }
 
+/// What is served at one of the server's addresses.
+pub(crate) struct Site {
+    router: Router,
+    /// The hosts and origins that requests may name.
+    host_rules: HostRules,
+    /// The toolset whose format all errors have. Without one, the path decides.
+    toolset: Option<&'static str>,
+}
+
+impl Site {
+    /// The whole interface, at an address.
+    pub(crate) fn main(app: &Arc<App>, address: SocketAddr) -> Arc<Self> {
+        let host_rules = HostRules::new(&app.settings, address);
+        Arc::new(Self { router: router(Arc::clone(app)), host_rules, toolset: None })
+    }
+
+    /// The listener of specification 003, at an address.
+    pub(crate) fn tool_backend(app: &Arc<App>, address: SocketAddr) -> Arc<Self> {
+        let host_rules = HostRules::new(&app.settings, address);
+        let host_rules = if app.settings.tool_backend.require_token { host_rules } else { host_rules.loopback_only() };
+        let router = tool_backend::router(Arc::clone(app));
+        Arc::new(Self { router, host_rules, toolset: Some("backend") })
+    }
+}
+
 /// Builds the router from the table of routes.
-pub(crate) fn router(app: Arc<App>) -> Router {
+fn router(app: Arc<App>) -> Router {
     let handler = |route: Route| {
         let handler = route.handler.layer(Extension(KeyAction(route.key_action)));
         match route.change {
@@ -240,7 +271,7 @@ static RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resou
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Answers one request, also after a panic or a timeout, and logs it once.
-pub(crate) async fn answer(app: &App, router: Router, mut request: Request<Body>, peer: IpAddr) -> Response {
+pub(crate) async fn answer(app: &App, site: &Site, mut request: Request<Body>, peer: IpAddr) -> Response {
     let begun = Instant::now();
     let id = request_id(&request);
     let peer = Peer::of(request.headers(), peer, &app.proxies);
@@ -250,20 +281,25 @@ pub(crate) async fn answer(app: &App, router: Router, mut request: Request<Body>
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let correlation = tools::correlation_of(request.headers());
     let span = tracing::info_span!("request", request.id = id.to_str().unwrap_or_default());
-    let names = app.host_rules.check(&request);
+    let names = site.host_rules.check(&request);
     let origin = names.as_ref().ok().is_some_and(Option::is_some);
     let preflight = if origin { ListedOrigin::preflight(&request) } else { None };
     let answered = match (&names, preflight) {
         (Err(error), _) => Err(error.clone()),
         (Ok(_), Some(preflight)) => Ok(preflight),
-        (Ok(_), None) => routed(app, router, request).instrument(span.clone()).await,
+        (Ok(_), None) => routed(app, site.router.clone(), request).instrument(span.clone()).await,
     };
     scope.release();
     let answered = match answered {
         Ok(response) => charged(app, &scope, response).await,
         refused => refused,
     };
-    let refusal = |error| span.in_scope(|| tools::refusal_at(app, &path, correlation, &error));
+    let refusal = |error| {
+        span.in_scope(|| match site.toolset {
+            Some(toolset) => tools::refusal_of(app, toolset, correlation, &error),
+            None => tools::refusal_at(app, &path, correlation, &error),
+        })
+    };
     let mut response = answered.unwrap_or_else(refusal);
     if let Ok(Some(origin)) = names {
         origin.allow_reading(response.headers_mut());

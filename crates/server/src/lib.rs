@@ -15,9 +15,11 @@ mod policy;
 mod programs;
 pub mod python;
 mod runtime;
+mod secrets;
 mod served_folder;
 mod server;
 pub mod settings;
+pub mod tool_backend;
 mod upkeep;
 
 pub use local::Local;

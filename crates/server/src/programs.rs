@@ -3,7 +3,7 @@
 use crate::python;
 use crate::settings::{Run, Settings, WithoutOverlay};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use toolrest_core::{KeepLimits, QueueLimits};
+use toolrest_core::{KeepLimits, Memories, QueueLimits, Secrets};
 use toolrest_ops::exec::{
     self, ExecLimits, ExecOptions, Executor, Layer, NetworkOptions, ProcessOptions, Processes, PythonEnvironment,
     SandboxLimits,
@@ -11,17 +11,17 @@ use toolrest_ops::exec::{
 use toolrest_ops::outside::{AllowList, OutboundConnector};
 use toolrest_toolsets::Services;
 
-/// Starts the sandbox. With `run.enabled = false`, returns services that refuse every program.
-pub(crate) async fn start(settings: &Settings) -> Services {
+/// Starts the sandbox and gathers what tools need besides it. With `run.enabled = false`, returns services that refuse every program.
+pub(crate) async fn start(settings: &Settings, memories: Arc<dyn Memories>, secrets: Arc<dyn Secrets>) -> Services {
     let options = options(settings);
     let executor = if settings.run.enabled {
         Executor::start(options).await
     } else {
         Executor::refusing(options, "the operator has turned programs off (run.enabled)")
     };
-    let executor = Arc::new(executor);
+    let executor = Arc::new(executor.with_secrets(Arc::clone(&secrets)));
     let processes = Arc::new(Processes::new(Arc::clone(&executor), process_options(&settings.run)));
-    Services { executor, processes }
+    Services { executor, processes, memories, secrets }
 }
 
 fn options(settings: &Settings) -> ExecOptions {

@@ -7,6 +7,7 @@ use crate::metrics;
 use crate::policy::StoredPolicy;
 use crate::programs;
 use crate::python;
+use crate::secrets::SecretVault;
 use crate::settings::Settings;
 use crate::upkeep::{self, Upkeep};
 use serde::Serialize;
@@ -23,7 +24,7 @@ use std::{
 };
 use tokio::task::JoinHandle;
 use toolrest_core::{
-    Call, CallId, CallOutcome, Caller, Engine, ErrorKind, JsonText, Key, Limits, Permission, Recorder, Redactor,
+    Call, CallId, CallOutcome, Caller, Engine, ErrorKind, JsonText, Key, Limits, Memories, Permission, Recorder, Redactor,
     Result, ToolError, WorkspaceId,
 };
 use toolrest_ops::exec::{Executor, Processes};
@@ -46,6 +47,8 @@ pub struct Runtime {
     pub(crate) executor: Arc<Executor>,
     /// The background processes.
     pub(crate) processes: Arc<Processes>,
+    /// The secrets of workspaces.
+    pub(crate) secrets: Arc<SecretVault>,
     pub(crate) tokens: Arc<AccessTokens>,
     pub(crate) agent_keys: AgentKeys,
     /// Uses of agent keys that are not stored yet.
@@ -70,6 +73,15 @@ pub enum StartError {
         option: &'static str,
         /// Why.
         source: std::io::Error,
+    },
+    /// The tool backend would let everybody in who reaches it.
+    #[error(
+        "--tool-backend-listen {address} can be reached from other machines, so calls need tokens: add --require-token, or \
+         listen on a loopback address"
+    )]
+    OpenToolBackend {
+        /// The address.
+        address: SocketAddr,
     },
     /// The data folder cannot be created.
     #[error("cannot create the data folder {path}: {source}")]
@@ -133,7 +145,9 @@ impl Runtime {
             registered => registered?,
         }
         let records = Arc::new(WriteBehind::start(Arc::clone(&store), instance.id, redactor));
-        let services = programs::start(&settings).await;
+        let secrets = Arc::new(SecretVault::new(Arc::<dyn Store>::clone(&store), &settings));
+        let memories: Arc<dyn Memories> = Arc::<dyn Store>::clone(&store);
+        let services = programs::start(&settings, memories, Arc::<SecretVault>::clone(&secrets)).await;
         warn_of_shared_programs(&settings, services.executor.shared());
         let policy = Arc::new(StoredPolicy::new(Arc::clone(&store), &settings)?);
         let engine = Engine::new(
@@ -143,7 +157,7 @@ impl Runtime {
             Arc::<WriteBehind>::clone(&records),
             limits(&settings),
         );
-        let Services { executor, processes } = services;
+        let Services { executor, processes, .. } = services;
         let key_uses = Arc::<KeyUses>::default();
         let upkeep = Upkeep {
             store: Arc::clone(&store),
@@ -165,6 +179,7 @@ impl Runtime {
             workspaces,
             executor,
             processes,
+            secrets,
             tokens,
             agent_keys,
             key_uses,

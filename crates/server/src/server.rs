@@ -3,11 +3,12 @@
 use crate::approvals;
 use crate::auth::{AttemptCounter, RefusedAddresses, SignInLink};
 use crate::connection::{self, Connections, StallTimeout};
-use crate::http::{self, App, Budget, host::HostRules};
+use crate::http::{self, App, Budget, Site};
 use crate::metrics;
 use crate::runtime::{Runtime, StartError};
 use crate::served_folder::ServedFolder;
 use crate::settings::Settings;
+use crate::tool_backend::{self, ServedWorkspace};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -31,6 +32,8 @@ pub struct Server {
     address: SocketAddr,
     /// The listener for metrics.
     metrics: Option<(SocketAddr, AbortOnDrop)>,
+    /// The listener of specification 003.
+    tool_backend: Option<(TcpListener, SocketAddr)>,
     served_folder: Option<ServedFolder>,
     /// Runs approved calls that nobody waits for.
     _approvals: AbortOnDrop,
@@ -47,6 +50,7 @@ impl Server {
             Some(address) => Some(bind(address, "the setting metrics.listen").await?),
             None => None,
         };
+        let tool_backend = tool_backend::listen(settings).await?;
         let event_streams = FairQueue::new(QueueLimits {
             in_all: usize::MAX,
             per_account: settings.quotas.event_streams_per_account,
@@ -64,7 +68,7 @@ impl Server {
                 settings.limits.in_flight_bytes,
                 settings.limits.body_bytes.max(settings.limits.response_bytes),
             ),
-            host_rules: HostRules::new(settings),
+            served_workspace: ServedWorkspace::default(),
             // The settings were checked when they were read.
             proxies: settings.server.trusted_proxies.iter().filter_map(|range| range.parse().ok()).collect(),
             stopping: tokio::sync::watch::Sender::new(false),
@@ -79,7 +83,7 @@ impl Server {
             (address, AbortOnDrop(tokio::spawn(metrics::serve(Arc::clone(&app), listener))))
         });
         let approvals = AbortOnDrop(tokio::spawn(approvals::sweep(Arc::downgrade(&app.runtime))));
-        Ok(Self { app, listener, address, metrics, served_folder, _approvals: approvals })
+        Ok(Self { app, listener, address, metrics, tool_backend, served_folder, _approvals: approvals })
     }
 
     /// Returns the folder of `serve --dir`, if the server was started so.
@@ -92,6 +96,11 @@ impl Server {
         self.address
     }
 
+    /// Returns the address that serves specification 003, if there is one.
+    pub fn tool_backend_address(&self) -> Option<SocketAddr> {
+        self.tool_backend.as_ref().map(|(_, address)| *address)
+    }
+
     /// Returns the address that serves the metrics, if there is one.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().map(|(address, _)| *address)
@@ -100,12 +109,13 @@ impl Server {
     /// Serves until `stop` resolves, then waits for running calls and writes the remaining records.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let connections = GracefulShutdown::new();
-        let router = http::router(Arc::clone(&self.app));
+        let main = Site::main(&self.app, self.address);
+        let backend = self.tool_backend.as_ref().map(|(_, address)| Site::tool_backend(&self.app, *address));
         tokio::pin!(stop);
         loop {
             tokio::select! {
-                accepted = self.listener.accept() => match accepted {
-                    Ok((stream, peer)) => self.serve(stream, peer.ip(), &router, &connections),
+                (accepted, site) = self.accept(&main, backend.as_ref()) => match accepted {
+                    Ok((stream, peer)) => self.serve(stream, peer.ip(), site, &connections),
                     Err(error) => {
                         // No descriptors are left, or the connection ended before it was accepted.
                         tracing::warn!(%error, "could not accept a connection");
@@ -115,7 +125,7 @@ impl Server {
                 () = &mut stop => break,
             }
         }
-        drop(self.listener);
+        drop((self.listener, self.tool_backend));
         self.app.stopping.send_replace(true);
         self.app.begin_stopping();
         tracing::info!("stopping: waiting for running calls");
@@ -131,7 +141,22 @@ impl Server {
         self.app.runtime.close().await;
     }
 
-    fn serve(&self, stream: TcpStream, peer: IpAddr, router: &axum::Router, connections: &GracefulShutdown) {
+    /// Waits for the next connection; returns it with what is served at its address.
+    async fn accept<'s>(
+        &self,
+        main: &'s Arc<Site>,
+        backend: Option<&'s Arc<Site>>,
+    ) -> (std::io::Result<(TcpStream, SocketAddr)>, &'s Arc<Site>) {
+        match (&self.tool_backend, backend) {
+            (Some((listener, _)), Some(backend)) => tokio::select! {
+                accepted = self.listener.accept() => (accepted, main),
+                accepted = listener.accept() => (accepted, backend),
+            },
+            _ => (self.listener.accept().await, main),
+        }
+    }
+
+    fn serve(&self, stream: TcpStream, peer: IpAddr, site: &Arc<Site>, connections: &GracefulShutdown) {
         let is_proxy = self.app.proxies.iter().any(|range| range.contains(peer.to_canonical()));
         let Some(slot) = self.app.connections.enter(peer.to_canonical(), is_proxy) else {
             tracing::debug!(%peer, "refused a connection: too many are open (limits.connections)");
@@ -139,11 +164,11 @@ impl Server {
         };
         // Answers are written completely at once, so delaying packets gains nothing.
         let _ = stream.set_nodelay(true);
-        let (app, router) = (Arc::clone(&self.app), router.clone());
+        let (app, site) = (Arc::clone(&self.app), Arc::clone(site));
         let service = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-            let (app, router) = (Arc::clone(&app), router.clone());
+            let (app, site) = (Arc::clone(&app), Arc::clone(&site));
             let request = request.map(axum::body::Body::new);
-            async move { Ok::<_, std::convert::Infallible>(http::answer(&app, router, request, peer).await) }
+            async move { Ok::<_, std::convert::Infallible>(http::answer(&app, &site, request, peer).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -169,7 +194,7 @@ impl Drop for AbortOnDrop {
 }
 
 /// Listens on an address; returns also the address with the port that the system chose.
-async fn bind(address: SocketAddr, option: &'static str) -> Result<(TcpListener, SocketAddr), StartError> {
+pub(crate) async fn bind(address: SocketAddr, option: &'static str) -> Result<(TcpListener, SocketAddr), StartError> {
     let failed = |source| StartError::Listen { address, option, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;

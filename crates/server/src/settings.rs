@@ -18,6 +18,7 @@ use toolrest_core::rules::{ApprovalMode, Rule, RuleList};
 use toolrest_ops::outside::{AddressRange, AllowList};
 
 use crate::http::host::{HostPattern, Origin};
+use crate::tool_backend::ToolBackendListen;
 
 const PREFIX: &str = "TOOLREST__";
 const HIDDEN: &str = "********";
@@ -260,6 +261,22 @@ settings! {
         cache_bytes: usize = 512 << 20, Accepts::Whole(0, 1024 * GIB);
     }
 
+    /// Secrets of workspaces.
+    secrets: SecretSettings {
+        /// Key that encrypts the secrets of workspaces. Without it, the server creates one in the file `secrets.key` of `server.data_dir`. Servers on several machines need the same key, and so this setting.
+        key: Option<String> = None, Accepts::Secret;
+        /// The key before, with which older secrets are still read. `toolrest secrets rotate-key` encrypts them with the new key.
+        previous_key: Option<String> = None, Accepts::Secret;
+    }
+
+    /// The listener of specification 003.
+    tool_backend: ToolBackend {
+        /// Address and port at which specification 003 is served (`GET /health`, `GET /tools`, `POST /execute-tool`), for one workspace: the folder of `folders.local_dir`, or else the database workspace `tool-backend` of the account `local`. `auto` is `127.0.0.1:3001`, without an error if that port is taken; `none` turns it off.
+        listen: ToolBackendListen = ToolBackendListen::Auto, Accepts::OptionalAddress;
+        /// Whether calls need a token. Without it, a call from this machine that has no token acts for the account `local`. An address that other machines can reach is served only with `true`.
+        require_token: bool = false, Accepts::Switch;
+    }
+
     /// Rules and approvals.
     policy: PolicySettings {
         /// When calls wait for a person: as each specification and the rules say (`spec`), before everything but reading (`all`), never, with what would ask allowed (`off`) or refused (`never`). Without it, each workspace chooses; its default is `spec`.
@@ -338,6 +355,7 @@ enum Accepts {
     HostNames,
     Hosts,
     OneOf(&'static str),
+    OptionalAddress,
     Origins,
     PostgresUrl,
     Ranges,
@@ -432,6 +450,7 @@ impl fmt::Display for Accepts {
             Self::Folder => f.write_str("the path of a folder"),
             Self::Folders => f.write_str("a list of folders; in the environment with colons between them"),
             Self::Hosts => f.write_str("a list of hosts; in the environment with commas between them"),
+            Self::OptionalAddress => f.write_str("an IP address with a port, `auto` or `none`"),
             Self::OneOf(names) => write!(f, "one of {names}"),
             Self::PostgresUrl => f.write_str("a URL such as \"postgres://user@host/database\""),
             Self::Ranges => f.write_str("a list of address ranges; in the environment with commas between them"),

@@ -16,6 +16,7 @@ mod files;
 pub mod history;
 mod jobs;
 mod keys;
+mod memories;
 pub mod plan;
 mod postgres;
 mod quota;
@@ -23,6 +24,7 @@ mod recorder;
 mod renewal;
 mod rules;
 pub mod search;
+mod secrets;
 mod signature;
 mod sqlite;
 mod store;
@@ -39,10 +41,12 @@ pub use file_list::{FileList, FilesSince, ListCursor};
 pub use files::{CallInfo, Chat, FileStore, Message, RecordPlace};
 pub use history::{FolderCommit, FolderHistory, Recorded, TrimmedHistory};
 pub use keys::{KeyInfo, KeyState, KeyStore, KeyUse, MAX_LIVE_KEYS, NewKey};
+pub use memories::MAX_MEMORIES;
 pub use postgres::{Postgres, PostgresOptions};
 pub use quota::Quotas;
 pub use recorder::WriteBehind;
 pub use rules::RuleStore;
+pub use secrets::{MAX_SECRETS, SealedSecret, SecretInfo, SecretStore};
 pub use sqlite::{Sqlite, check_database, copy_database};
 pub use store::{
     Location, Member, PoolLoad, Purge, Purged, Store, StoreLoad, WorkspaceChange, WorkspaceInfo, WorkspaceStore,

@@ -11,12 +11,14 @@ mod file_list;
 mod files;
 mod folders;
 mod keys;
+mod memories;
 mod notifications;
 mod put;
 mod renewal;
 mod row;
 mod rules;
 mod search;
+mod secrets;
 mod snapshot;
 mod statements;
 mod storage;
@@ -54,6 +56,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0010_records.sql"),
     include_str!("../migrations/postgres/0011_feed.sql"),
     include_str!("../migrations/postgres/0012_approvals.sql"),
+    include_str!("../migrations/postgres/0013_memories.sql"),
+    include_str!("../migrations/postgres/0014_secrets.sql"),
 ];
 
 /// The advisory lock that serialises migrations of replicas. An arbitrary number that no other program uses.

@@ -13,10 +13,12 @@ mod files;
 mod folders;
 mod history;
 mod keys;
+mod memories;
 mod renewal;
 mod row;
 mod rules;
 mod search;
+mod secrets;
 mod slices;
 mod staging;
 mod storage;
@@ -66,6 +68,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0012_records.sql"),
     include_str!("../migrations/sqlite/0013_feed.sql"),
     include_str!("../migrations/sqlite/0014_approvals.sql"),
+    include_str!("../migrations/sqlite/0015_memories.sql"),
+    include_str!("../migrations/sqlite/0016_secrets.sql"),
 ];
 
 /// Maximum number of writes that share one transaction, and so one fsync.

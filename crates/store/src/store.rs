@@ -3,12 +3,12 @@
 use crate::error::{Result, StoreError};
 use crate::{
     AccountAdmin, AccountStore, ApprovalStore, CallStore, FeedStore, FileList, FileStore, FolderHistory, InstanceStore,
-    KeyStore, RuleStore,
+    KeyStore, RuleStore, SecretStore,
 };
 use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
-    Access, ChatId, CommitId, ErrorKind, QueueDepth, Role, Timestamp, ToolError, UserId, VersionId, WorkspaceId,
+    Access, ChatId, CommitId, ErrorKind, Memories, QueueDepth, Role, Timestamp, ToolError, UserId, VersionId, WorkspaceId,
     WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
 };
 
@@ -27,6 +27,8 @@ pub trait Store:
     + CallStore
     + FeedStore
     + InstanceStore
+    + Memories
+    + SecretStore
 {
     /// Checks that the database answers.
     async fn ready(&self) -> Result<()>;

@@ -93,6 +93,12 @@ struct Options {
     listen: Option<String>,
     #[command(flatten)]
     data: DataOptions,
+    /// Address for specification 003, or `none` [setting tool_backend.listen]
+    #[arg(long, value_name = "ADDRESS")]
+    tool_backend_listen: Option<String>,
+    /// Require a token for every call at the address for specification 003 [setting tool_backend.require_token]
+    #[arg(long)]
+    require_token: bool,
     /// Folder to open as the local workspace [setting folders.local_dir]
     #[arg(long, value_name = "DIR")]
     dir: Option<String>,
@@ -154,6 +160,8 @@ impl Options {
         };
         self.data.load(vec![
             ("server.listen", "--listen", self.listen),
+            ("tool_backend.listen", "--tool-backend-listen", self.tool_backend_listen),
+            ("tool_backend.require_token", "--require-token", self.require_token.then(|| "true".to_owned())),
             ("folders.local_dir", "--dir", self.dir),
             ("folders.allowed_roots", "--allow-root", allowed_roots),
         ])
@@ -246,6 +254,9 @@ async fn run_server(settings: Settings, setup_python: bool) -> Result<(), Box<dy
     println!("  health  {base}/health");
     println!("  tools   {base}/api/v1/toolsets/workspace");
     println!("  data    {data}");
+    if let Some(address) = server.tool_backend_address() {
+        println!("  backend http://{address} (specification 003)");
+    }
     if let Some(address) = server.metrics_address() {
         println!("  metrics http://{address}/metrics");
     }

@@ -57,6 +57,12 @@ pub(crate) fn requested_limits(timeout: Option<f64>, memory_bytes: Option<u64>) 
     Ok(RequestedLimits { wall: seconds("timeout", timeout)?, memory_bytes })
 }
 
+/// Returns the names of an optional list.
+#[allow(clippy::ref_option, reason = "the arguments hold an option")]
+pub(crate) fn names(list: &Option<Vec<String>>) -> &[String] {
+    list.as_deref().unwrap_or_default()
+}
+
 /// Returns a duration in milliseconds, the unit of answers.
 pub(crate) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)

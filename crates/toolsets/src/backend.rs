@@ -3,22 +3,39 @@
 mod data_analyze;
 mod data_visualize;
 mod execute_shell_command;
+mod list_files;
+mod memory_delete;
+mod memory_list;
+mod memory_retrieve;
+mod memory_save;
+mod memory_search;
+mod read_file;
+mod write_file;
 
 use crate::error_text::{DOWNLOAD, PathForm, describe_error, relative_notice};
 use crate::program_result::Printed;
 use crate::{Services, errors};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 use toolrest_core::{Dialect, ErrorKind, Notice, Result, Success, ToolError, Toolset, push_json_string};
 
 /// Returns the toolset with its tools.
 pub fn toolset(services: &Services) -> Toolset {
     let executor = || Arc::clone(&services.executor);
+    let memories = || Arc::clone(&services.memories);
     Toolset::new("backend", Arc::new(BackendDialect))
+        .with(read_file::ReadFile)
+        .with(write_file::WriteFile)
+        .with(list_files::ListFiles)
         .with(execute_shell_command::ExecuteShellCommand(executor()))
         .with(data_analyze::DataAnalyze(executor()))
         .with(data_visualize::DataVisualize(executor()))
+        .with(memory_save::MemorySave(memories()))
+        .with(memory_retrieve::MemoryRetrieve(memories()))
+        .with(memory_delete::MemoryDelete(memories()))
+        .with(memory_search::MemorySearch(memories()))
+        .with(memory_list::MemoryList(memories()))
 }
 
 /// The answer format of specification 003: `{"result", "correlationId"}` or `{"error": {code, message, retryable,
@@ -45,7 +62,7 @@ impl Dialect for BackendDialect {
             code: &'a str,
             message: String,
             retryable: bool,
-            remediation: &'a str,
+            remediation: Cow<'a, str>,
             #[serde(skip_serializing_if = "Map::is_empty")]
             details: &'a Map<String, Value>,
         }
@@ -53,10 +70,13 @@ impl Dialect for BackendDialect {
         let error_text = describe_error(error, PathForm::Relative, DOWNLOAD);
         let inside = Inside {
             code: errors::backend_code(error.kind),
-            message: error_text.message_with_hint(),
+            message: match error.missing_argument_name() {
+                Some(name) => format!("Missing required field: {name}"),
+                None => error_text.message_with_hint(),
+            },
             retryable: row.retryable,
-            remediation: row.remediation,
-            details: &error_text.details,
+            remediation: remediation(error),
+            details: &with_camel_case(error_text.details),
         };
         // Strings and maps of JSON values always serialise.
         serde_json::to_vec(&Failure { error: inside, correlation_id: correlation }).unwrap_or_default()
@@ -73,6 +93,23 @@ impl Dialect for BackendDialect {
     fn needs_correlation(&self) -> bool {
         true
     }
+}
+
+/// Returns what the caller of a failed call can do.
+fn remediation(error: &ToolError) -> Cow<'static, str> {
+    match (error.missing_argument_name(), error.retry_after_seconds()) {
+        (Some(name), _) => format!("Provide a valid {name} and retry").into(),
+        (None, Some(seconds)) => format!("Retry after {seconds} seconds").into(),
+        (None, None) => errors::row(error.kind).remediation.into(),
+    }
+}
+
+/// Spells the time to wait as specification 003 does.
+fn with_camel_case(mut details: Map<String, Value>) -> Map<String, Value> {
+    if let Some(seconds) = details.remove("retry_after_seconds") {
+        details.insert("retryAfterSeconds".to_owned(), seconds);
+    }
+    details
 }
 
 /// Returns the output of a script that succeeded, and an error for one that failed.

@@ -6,6 +6,7 @@ mod coding;
 mod error_text;
 pub mod errors;
 mod file;
+mod memory_item;
 mod not_listed;
 mod plain;
 mod program_result;
@@ -13,7 +14,7 @@ mod system;
 pub mod workspace;
 
 use std::sync::Arc;
-use toolrest_core::Toolsets;
+use toolrest_core::{Memories, NoMemories, NoSecrets, Secrets, Toolsets};
 use toolrest_ops::exec::{ExecOptions, Executor, ProcessOptions, Processes};
 
 /// The services that tools use in addition to the workspace.
@@ -23,6 +24,10 @@ pub struct Services {
     pub executor: Arc<Executor>,
     /// Runs programs in the background.
     pub processes: Arc<Processes>,
+    /// Stores memories.
+    pub memories: Arc<dyn Memories>,
+    /// Reads the secrets of workspaces; see [`toolrest_core::secret_of_call`].
+    pub secrets: Arc<dyn Secrets>,
 }
 
 impl Services {
@@ -30,7 +35,7 @@ impl Services {
     pub fn none() -> Self {
         let executor = Arc::new(Executor::refusing(ExecOptions::default(), "this server runs no programs"));
         let processes = Arc::new(Processes::new(Arc::clone(&executor), ProcessOptions::default()));
-        Self { executor, processes }
+        Self { executor, processes, memories: Arc::new(NoMemories), secrets: Arc::new(NoSecrets) }
     }
 }
 

@@ -4,6 +4,7 @@
 //! when it expires, its processes are stopped.
 
 use super::output_log::{OutputLog, OutputPiece};
+use super::secrets::{Redaction, StreamRedaction};
 use super::{Executor, Program, RequestedLimits, RunOutcome, Started, to_tool_error};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -18,7 +19,7 @@ use toolrest_core::{
     CallCx, Caller, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, LimitScope, Notice, QueueLimits,
     QueueSlot, Result, Timestamp, ToolError, UserId, WorkspaceId, now,
 };
-use toolrest_sandbox::{Input, Limit, Stdin};
+use toolrest_sandbox::{Input, Limit, Stdin, Stream};
 
 /// Options of [`Processes`].
 #[derive(Clone, Copy, Debug)]
@@ -166,8 +167,10 @@ impl Processes {
         let slot = self.slots.try_enter(cx.caller.user, cx.workspace_id).map_err(too_many_processes)?;
         let lease = self.workspace_processes(cx.workspace_id, |entry| Arc::clone(&entry.lease));
         cx.begin_outside_effects().await?;
+        let secrets = self.executor.secrets_of(cx, &program).await?;
+        let redaction = Redaction::of(&secrets);
         let checkout = self.executor.check_out(cx, CheckoutMode::InPlace).await?;
-        let mut terms = self.executor.terms(cx, &*checkout, RequestedLimits { wall: None, ..requested });
+        let mut terms = self.executor.terms(cx, &*checkout, RequestedLimits { wall: None, ..requested }, secrets);
         terms.limits.wall = requested.wall.unwrap_or(self.options.longest).min(self.options.longest);
         terms.limits.cpu = self.options.longest;
         let started =
@@ -198,6 +201,7 @@ impl Processes {
             checkout,
             cx: cx.background(),
             lease,
+            streams: [redaction.stream(), redaction.stream()],
             total: CheckedIn::default(),
         };
         tokio::spawn(task.run_to_completion(self.options.commit_every));
@@ -521,6 +525,8 @@ struct ProcessTask {
     checkout: Box<dyn Checkout>,
     cx: CallCx,
     lease: Arc<Lease>,
+    /// Replace secrets in standard output and in standard error.
+    streams: [StreamRedaction; 2],
     /// The results of its check-ins so far.
     total: CheckedIn,
 }
@@ -533,7 +539,10 @@ impl ProcessTask {
         loop {
             tokio::select! {
                 printed = self.started.running.next() => match printed {
-                    Some(chunk) => self.process.print(&chunk.bytes),
+                    Some(chunk) => {
+                        let stream = &mut self.streams[usize::from(chunk.stream == Stream::Stderr)];
+                        self.process.print(&stream.push(&chunk.bytes));
+                    }
                     None => break,
                 },
                 _ = commits.tick() => {
@@ -576,7 +585,10 @@ impl ProcessTask {
     }
 
     async fn end(self, reason: Option<Notice>) {
-        let Self { executor, slot, process, started, checkout, cx, mut total, .. } = self;
+        let Self { executor, slot, process, started, checkout, cx, mut total, mut streams, .. } = self;
+        for stream in &mut streams {
+            process.print(&stream.finish());
+        }
         let Started { running, proxy: _proxy } = started;
         let report = running.wait().await;
         executor.counts.add(match &report {

@@ -101,7 +101,10 @@ fn command_of(intents: &[Intent]) -> Option<String> {
     let texts: Vec<String> = intents
         .iter()
         .map(|intent| match intent {
-            Intent::Exec { language, command, .. } => format!("{language}: {command}"),
+            Intent::Exec { language, command, secrets, .. } if secrets.is_empty() => format!("{language}: {command}"),
+            Intent::Exec { language, command, secrets, .. } => {
+                format!("with the secrets {}: {language}: {command}", secrets.join(", "))
+            }
             Intent::Input { process, text } => format!("input for process {process}: {text}"),
             Intent::Fetch { method, url, .. } => format!("{method} {url}"),
             Intent::GitHub { operation, repository } => format!("GitHub {repository}: {operation}"),

@@ -6,7 +6,7 @@
 
 use crate::settings::Settings;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use toolrest_core::{ErrorKind, Result, ToolError};
 
 /// Maximum length of a DNS name.
@@ -137,14 +137,20 @@ pub(crate) struct HostRules {
 pub(crate) struct ListedOrigin(HeaderValue);
 
 impl HostRules {
-    pub(crate) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings, address: SocketAddr) -> Self {
         let server = &settings.server;
         Self {
-            is_loopback: server.listen.ip().to_canonical().is_loopback(),
+            is_loopback: address.ip().to_canonical().is_loopback(),
             // The settings were checked when they were read.
             hosts: server.allowed_hosts.iter().filter_map(|name| HostPattern::parse(name)).collect(),
             origins: server.allowed_origins.iter().filter_map(|origin| Origin::parse(origin)).collect(),
         }
+    }
+
+    /// Allows loopback names only, whatever the settings list.
+    #[must_use]
+    pub(crate) fn loopback_only(self) -> Self {
+        Self { is_loopback: true, hosts: Vec::new(), ..self }
     }
 
     /// Refuses a request whose host or origin is not allowed. Returns the origin if it is another site's.
@@ -225,7 +231,7 @@ impl ListedOrigin {
         *response.status_mut() = StatusCode::NO_CONTENT;
         let headers = response.headers_mut();
         for (name, value) in [
-            (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PATCH, DELETE"),
+            (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, PATCH, DELETE"),
             (
                 header::ACCESS_CONTROL_ALLOW_HEADERS,
                 "authorization, content-type, range, x-correlation-id, x-request-id",

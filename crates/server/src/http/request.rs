@@ -134,6 +134,11 @@ impl WorkspaceRequest {
         self.refuse(app, ToolError::new(ErrorKind::NotFound, format!("There is no {name} '{text}'"))).await
     }
 
+    /// Returns a name in the route.
+    pub(crate) fn name(&self, name: &str) -> &str {
+        self.names.get(name).map(String::as_str).unwrap_or_default()
+    }
+
     /// Returns the file path at the end of the route.
     pub(crate) async fn file_path(&self, app: &App) -> Result<WsPath> {
         match WsPath::within(self.names.get("path").map(String::as_str).unwrap_or_default()) {
@@ -251,6 +256,16 @@ pub(crate) async fn for_member(app: &App, workspace: WorkspaceId, caller: Caller
             Err(error)
         }
     }
+}
+
+/// Reads the JSON body of a request to a workspace, for members only. It is not recorded.
+pub(crate) async fn body_for_member<T: DeserializeOwned>(
+    app: &App,
+    target: &WorkspaceRequest,
+    request: Request,
+) -> Result<T> {
+    let request = for_member(app, target.workspace, target.caller, request).await?;
+    json(request, app, app.settings.limits.body_bytes.min(2 * SMALL_BYTES)).await
 }
 
 /// Whether a body may be larger than [`SMALL_BYTES`]: by its announced length, or because it has none.

@@ -3,6 +3,7 @@
 use super::App;
 use super::reply::{Answer, answer_with, failure, ok};
 use super::request::{caller, for_member, json, may_be_long, workspace_id};
+use super::tool_backend::{caller_and_workspace, without_prefix};
 use crate::approvals::{self, AskOptions, Asked};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
@@ -16,6 +17,9 @@ use toolrest_core::{
     WaitingCall,
 };
 use toolrest_toolsets::workspace::WorkspaceDialect;
+
+/// The name of the service at the listener of specification 003.
+pub(super) const TOOL_BACKEND: &str = "tool-backend";
 
 #[derive(Deserialize)]
 struct ToolRequest {
@@ -39,7 +43,7 @@ pub(crate) async fn call_workspace(
     request: Request,
 ) -> Response {
     let workspace = workspace.map_or_else(|_| String::new(), |Path(workspace)| workspace);
-    answer(&app, &workspace, "workspace", request).await
+    answer(&app, Target::Workspace(&workspace), "workspace", request).await
 }
 
 /// Calls a tool of any toolset.
@@ -50,14 +54,28 @@ pub(crate) async fn call(
 ) -> Response {
     // A name that is not UTF-8 is answered like an unknown one.
     let (workspace, toolset) = names.map_or_else(|_| Default::default(), |Path(names)| names);
-    answer(&app, &workspace, &toolset, request).await
+    answer(&app, Target::Workspace(&workspace), &toolset, request).await
+}
+
+/// Calls a tool at the listener of specification 003.
+pub(super) async fn answer_at_tool_backend(app: &App, request: Request) -> Response {
+    answer(app, Target::ToolBackend, "backend", request).await
+}
+
+/// Where a call was sent.
+#[derive(Clone, Copy)]
+enum Target<'a> {
+    /// To a workspace, whose id is in the path.
+    Workspace(&'a str),
+    /// To the listener of specification 003, which serves one workspace.
+    ToolBackend,
 }
 
 /// The route has chosen the dialect, so everything that can go wrong from here on is answered in its shape.
-async fn answer(app: &App, workspace: &str, toolset: &str, request: Request) -> Response {
+async fn answer(app: &App, target: Target<'_>, toolset: &str, request: Request) -> Response {
     let id = CallId::new();
     let mut correlation = correlation_of(request.headers()).unwrap_or_else(|| id.to_string());
-    let response = match bind(app, workspace, toolset, request, id, &mut correlation).await {
+    let response = match bind(app, target, toolset, request, id, &mut correlation).await {
         Ok((call, mut options)) => {
             // Only an id that the caller chose says that a call is a repetition.
             options.correlation = (correlation != id.to_string()).then(|| correlation.clone());
@@ -85,12 +103,25 @@ fn with_correlation(mut response: Response, correlation: String) -> Response {
 
 /// Answers an error outside of a route's handler, in the format of the toolset that the path names, if it names one.
 pub(crate) fn refusal_at(app: &App, path: &str, correlation: Option<String>, error: &ToolError) -> Response {
-    let parts: Vec<&str> = path.split('/').collect();
-    let toolset = match parts[..] {
-        ["", "api", "v1", "workspaces", _, "tools"] => "workspace",
-        ["", "api", "v1", "workspaces", _, "toolsets", toolset] => toolset,
-        _ => return axum::response::IntoResponse::into_response(super::Failure(error.clone())),
+    let toolset = match toolset_at(path) {
+        Some(toolset) => toolset,
+        None => return axum::response::IntoResponse::into_response(super::Failure(error.clone())),
     };
+    refusal_of(app, toolset, correlation, error)
+}
+
+/// Returns the toolset that a path of the interface names, if it names one.
+fn toolset_at(path: &str) -> Option<&str> {
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts[..] {
+        ["", "api", "v1", "workspaces", _, "tools"] => Some("workspace"),
+        ["", "api", "v1", "workspaces", _, "toolsets", toolset] => Some(toolset),
+        _ => None,
+    }
+}
+
+/// Answers an error outside of a route's handler, in the format of a toolset.
+pub(super) fn refusal_of(app: &App, toolset: &str, correlation: Option<String>, error: &ToolError) -> Response {
     error.log_cause();
     let correlation = correlation.unwrap_or_else(|| CallId::new().to_string());
     with_correlation(refusal(app, toolset, error, &correlation), correlation)
@@ -160,7 +191,7 @@ fn pending(app: &App, toolset: &str, approval: &Approval, correlation: &str) -> 
 
 async fn bind(
     app: &App,
-    workspace: &str,
+    target: Target<'_>,
     toolset: &str,
     request: Request,
     id: CallId,
@@ -168,12 +199,18 @@ async fn bind(
 ) -> Result<(Call, AskOptions)> {
     let options = ask_options(request.headers());
     let session = label(request.headers(), &SESSION).unwrap_or_default();
-    let caller = caller(app, request.headers(), request.extensions())?;
-    let workspace = workspace_id(workspace)?;
+    let (caller, workspace) = match target {
+        Target::Workspace(id) => (caller(app, request.headers(), request.extensions())?, workspace_id(id)?),
+        Target::ToolBackend => caller_and_workspace(app, request.headers(), request.extensions()).await?,
+    };
     // Reading a short body costs less than a membership check, and the call checks the membership anyway.
     let request = if may_be_long(&request) { for_member(app, workspace, caller, request).await? } else { request };
     match read(app, toolset, request, correlation).await {
         Ok((tool, args)) => {
+            let tool = match target {
+                Target::Workspace(_) => tool,
+                Target::ToolBackend => without_prefix(&tool).to_owned(),
+            };
             let correlation = correlation.clone();
             let toolset = toolset.to_owned();
             Ok((Call { id, correlation, toolset, tool, args, caller, workspace, session }, options))

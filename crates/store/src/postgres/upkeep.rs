@@ -21,7 +21,7 @@ const BATCH_ROWS: i64 = 500;
 const PURGE_LOCK: i64 = 0x746f_6f6c_7075_7267;
 
 /// The tables that grow with use.
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 18] = [
     "users",
     "sessions",
     "workspaces",
@@ -38,6 +38,8 @@ const TABLES: [&str; 16] = [
     "grants",
     "approvals",
     "approval_events",
+    "memories",
+    "memory_tags",
 ];
 
 #[async_trait]
@@ -94,6 +96,7 @@ impl Store for Postgres {
         self.execute("DELETE FROM sign_in_attempts WHERE window_start < $1::timestamptz - interval '1 day'", &[&now()])
             .await?;
         self.end_expired_keys(Timestamp::UNIX_EPOCH).await?;
+        self.delete_expired_memories().await?;
         self.execute("DELETE FROM grants WHERE expires_at < $1", &[&now()]).await?;
         if let Some(before) = purge.calls_before {
             // The records of their calls are deleted too.
@@ -276,6 +279,10 @@ impl Postgres {
                 "grants",
                 "approvals",
                 "approval_events",
+                "memories",
+                "memory_tags",
+                "memory_counts",
+                "secrets",
             ] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE ws = $1 LIMIT $2) RETURNING 1"

@@ -3,7 +3,7 @@
 use super::row::{collect, find, micros, run};
 use super::slices::number;
 use super::staging::{self, BATCH_BYTES};
-use super::{Sqlite, storage};
+use super::{Sqlite, memories, storage};
 use crate::approvals::IS_OPEN;
 use crate::error::Result;
 use crate::feed::Source;
@@ -68,6 +68,7 @@ impl Store for Sqlite {
         })
         .await?;
         self.end_expired_keys(Timestamp::UNIX_EPOCH).await?;
+        self.in_batches(|db| memories::delete_expired(db, None, toolrest_core::now())).await?;
         if let Some(before) = purge.calls_before {
             // The records of their calls are deleted too.
             let ended = "DELETE FROM keys WHERE min(expires_at, coalesce(revoked_at, expires_at)) < ?1";
@@ -159,6 +160,10 @@ impl Sqlite {
                 ("grants", "id", "0"),
                 ("approvals", "id", "length(args) + length(diff)"),
                 ("approval_events", "pos", "0"),
+                ("memories", "key", "bytes"),
+                ("memory_tags", "tag, key", "0"),
+                ("memory_counts", "memories", "0"),
+                ("secrets", "name", "0"),
             ] {
                 // Selects rows until their bytes reach the limit of one transaction, and at least one.
                 let sql = format!(

@@ -18,6 +18,8 @@ pub(super) struct Args {
     /// Python script; pandas is installed. The path of the data file is its first command-line argument and its
     /// environment variable `INPUT_FILE`.
     analysis_script: String,
+    /// Names of secrets of the workspace, which the program gets as environment variables. A person sets them.
+    secrets: Option<Vec<String>>,
     /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`,
     /// 60 seconds unless the operator changes it.
     timeout: Option<f64>,
@@ -47,13 +49,14 @@ impl Tool for DataAnalyze {
     }
 
     fn intents(&self, args: &Args) -> Vec<Intent> {
-        vec![exec_intent("python", &args.analysis_script)]
+        vec![exec_intent("python", &args.analysis_script).with_secrets(arguments::names(&args.secrets))]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let input = arguments::relative_path(cx, "input_file_path", &args.input_file_path)?;
         let limits = arguments::requested_limits(args.timeout, None)?;
-        let ran = toolrest_ops::data::analyze(cx, &self.0, &input, &args.analysis_script, limits).await?;
+        let secrets = args.secrets.unwrap_or_default();
+        let ran = toolrest_ops::data::analyze(cx, &self.0, &input, &args.analysis_script, secrets, limits).await?;
         let Printed { stdout, stderr, facts, .. } = succeeded(printed(ran)?)?;
         Ok(Output { stdout, stderr, facts })
     }

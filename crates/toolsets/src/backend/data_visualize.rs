@@ -21,6 +21,8 @@ pub(super) struct Args {
     visualization_script: String,
     /// Path of the image that the script writes, relative to the workspace root.
     output_image_path: String,
+    /// Names of secrets of the workspace, which the program gets as environment variables. A person sets them.
+    secrets: Option<Vec<String>>,
     /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`,
     /// 60 seconds unless the operator changes it.
     timeout: Option<f64>,
@@ -56,14 +58,15 @@ impl Tool for DataVisualize {
     }
 
     fn intents(&self, args: &Args) -> Vec<Intent> {
-        vec![exec_intent("python", &args.visualization_script)]
+        vec![exec_intent("python", &args.visualization_script).with_secrets(arguments::names(&args.secrets))]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let input = arguments::relative_path(cx, "input_file_path", &args.input_file_path)?;
         let image = arguments::relative_path(cx, "output_image_path", &args.output_image_path)?;
         let limits = arguments::requested_limits(args.timeout, None)?;
-        let ran = data::visualize(cx, &self.0, &input, &image, &args.visualization_script, limits).await?;
+        let secrets = args.secrets.unwrap_or_default();
+        let ran = data::visualize(cx, &self.0, &input, &image, &args.visualization_script, secrets, limits).await?;
         let fault = data::image_fault(cx, &image, &ran).await?;
         let printed = succeeded(printed(ran)?)?;
         if let Some(fault) = fault {

@@ -14,6 +14,8 @@ pub(super) struct ExecuteShellCommand(pub(super) Arc<Executor>);
 pub(super) struct Args {
     /// Command line for bash. The working directory is the workspace root.
     command: String,
+    /// Names of secrets of the workspace, which the program gets as environment variables. A person sets them.
+    secrets: Option<Vec<String>>,
     /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`,
     /// 60 seconds unless the operator changes it.
     timeout: Option<f64>,
@@ -45,12 +47,14 @@ impl Tool for ExecuteShellCommand {
     }
 
     fn intents(&self, args: &Args) -> Vec<Intent> {
-        vec![exec_intent("bash", &args.command)]
+        vec![exec_intent("bash", &args.command).with_secrets(arguments::names(&args.secrets))]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let limits = arguments::requested_limits(args.timeout, None)?;
-        let ran = self.0.run(cx, Program::command(args.command), limits).await?;
+        let secrets = args.secrets.unwrap_or_default();
+        let program = Program { secrets, ..Program::command(args.command) };
+        let ran = self.0.run(cx, program, limits).await?;
         let Printed { stdout, stderr, exit_code, facts, .. } = printed(ran)?;
         Ok(Output { stdout, stderr, exit_code, facts })
     }

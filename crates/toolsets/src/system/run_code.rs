@@ -21,6 +21,8 @@ pub(super) struct Args {
     args: Option<Vec<String>>,
     /// Environment variables.
     env: Option<BTreeMap<String, String>>,
+    /// Names of secrets of the workspace, which the program gets as environment variables. A person sets them.
+    secrets: Option<Vec<String>>,
     /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`,
     /// 60 seconds unless the operator changes it.
     timeout: Option<f64>,
@@ -77,7 +79,7 @@ impl Tool for RunCode {
             CodeLanguage::Python => "python",
             CodeLanguage::Bash => "bash",
         };
-        vec![exec_intent(language, &args.code)]
+        vec![exec_intent(language, &args.code).with_secrets(arguments::names(&args.secrets))]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
@@ -87,6 +89,7 @@ impl Tool for RunCode {
             code: args.code,
             arguments: args.args.unwrap_or_default(),
             env: args.env.unwrap_or_default().into_iter().collect(),
+            secrets: args.secrets.unwrap_or_default(),
             libraries: Libraries::IfThere,
         };
         let ran = self.0.run(cx, program, limits).await?;

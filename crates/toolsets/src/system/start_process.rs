@@ -16,6 +16,8 @@ pub(super) struct Args {
     command: String,
     /// Environment variables.
     env: Option<BTreeMap<String, String>>,
+    /// Names of secrets of the workspace, which the program gets as environment variables. A person sets them.
+    secrets: Option<Vec<String>>,
     /// Time limit in seconds. The process is killed when it is exceeded. Default: the maximum that the server allows.
     timeout: Option<f64>,
     /// Memory limit in bytes, for all of its processes together. The server sets the default and the maximum.
@@ -32,13 +34,14 @@ impl Tool for StartProcess {
     type Output = Process;
 
     fn intents(&self, args: &Args) -> Vec<Intent> {
-        vec![exec_intent("bash", &args.command)]
+        vec![exec_intent("bash", &args.command).with_secrets(arguments::names(&args.secrets))]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Process> {
         let limits = arguments::requested_limits(args.timeout, args.memory_bytes)?;
         let env = args.env.unwrap_or_default().into_iter().collect();
-        let program = Program { env, ..Program::command(args.command.clone()) };
+        let secrets = args.secrets.unwrap_or_default();
+        let program = Program { env, secrets, ..Program::command(args.command.clone()) };
         self.0.start(cx, args.command, program, limits).await.map(Process::from)
     }
 }
