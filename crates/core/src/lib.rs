@@ -79,8 +79,9 @@ pub use history::{History, Page};
 pub use id::{ApprovalId, CallId, ChatId, CommitId, FileId, GrantId, KeyId, UserId, VersionId, WorkspaceId};
 pub use json_text::{JsonText, json_bytes_of, json_string_bytes, push_json_string, to_json_within};
 pub use memory::{
-    MAX_MEMORY_KEY_BYTES, MAX_MEMORY_QUERY_BYTES, MAX_MEMORY_TAG_BYTES, MAX_MEMORY_TAGS, MAX_MEMORY_VALUE_BYTES, Memories,
-    Memory, MemoryFilter, MemoryPage, NewMemory, NoMemories, WordMatch, check_memory_key, distinct_tags, no_such_memory,
+    MAX_MEMORY_KEY_BYTES, MAX_MEMORY_QUERY_BYTES, MAX_MEMORY_TAG_BYTES, MAX_MEMORY_TAGS, MAX_MEMORY_VALUE_BYTES,
+    Memories, Memory, MemoryFilter, MemoryPage, NewMemory, NoMemories, WordMatch, check_memory_key, distinct_tags,
+    no_such_memory,
 };
 pub use metrics::{CallMetrics, CallTimer, DURATION_BUCKETS_US, ToolCounts, UNKNOWN_TOOL};
 pub use notice::Notice;

@@ -214,13 +214,7 @@ impl Memories for NoMemories {
         Err(no_memories())
     }
 
-    async fn search_memories(
-        &self,
-        _: Access,
-        _: String,
-        _: Vec<String>,
-        _: usize,
-    ) -> Result<(MemoryPage, WordMatch)> {
+    async fn search_memories(&self, _: Access, _: String, _: Vec<String>, _: usize) -> Result<(MemoryPage, WordMatch)> {
         Err(no_memories())
     }
 

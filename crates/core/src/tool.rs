@@ -4,8 +4,8 @@ use crate::binding::bind_arguments;
 use crate::engine::EditLocks;
 use crate::record::RecordState;
 use crate::{
-    Access, Action, ApprovalId, CallDetails, CallId, Caller, CommitId, FairQueue, Guard, Intent, JsonText, Limits, Notice,
-    PreviewedChange, QueueSlot, Result, Role, Timestamp, Workspace, WorkspaceId, WsPath,
+    Access, Action, ApprovalId, CallDetails, CallId, Caller, CommitId, FairQueue, Guard, Intent, JsonText, Limits,
+    Notice, PreviewedChange, QueueSlot, Result, Role, Timestamp, Workspace, WorkspaceId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};

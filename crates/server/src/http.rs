@@ -280,6 +280,7 @@ pub(crate) async fn answer(app: &App, site: &Site, mut request: Request<Body>, p
     request.extensions_mut().insert(scope.clone());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let correlation = tools::correlation_of(request.headers());
+    let echoed = correlation.clone().filter(|_| site.toolset.is_some());
     let span = tracing::info_span!("request", request.id = id.to_str().unwrap_or_default());
     let names = site.host_rules.check(&request);
     let origin = names.as_ref().ok().is_some_and(Option::is_some);
@@ -304,6 +305,9 @@ pub(crate) async fn answer(app: &App, site: &Site, mut request: Request<Body>, p
     if let Ok(Some(origin)) = names {
         origin.allow_reading(response.headers_mut());
     }
+    if let Some(correlation) = echoed {
+        tools::echo_correlation(&mut response, correlation);
+    }
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID.clone(), id);
     // Pages of other sites must not load an answer as a script or an image.
@@ -311,7 +315,9 @@ pub(crate) async fn answer(app: &App, site: &Site, mut request: Request<Body>, p
     headers.insert(RESOURCE_POLICY.clone(), HeaderValue::from_static("same-origin"));
     span.in_scope(|| {
         let duration_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        tracing::info!(%method, path, status = response.status().as_u16(), duration_us, "answered");
+        let correlation = tools::correlation_of(response.headers());
+        let status = response.status().as_u16();
+        tracing::info!(%method, path, status, duration_us, correlation.id = correlation, "answered");
     });
     response
 }

@@ -4,10 +4,18 @@ use crate::accounts::{check_email, check_password, normal_email};
 use crate::auth::Passwords;
 pub use crate::local::ACCOUNT as LOCAL_ACCOUNT;
 use crate::runtime::{StartError, open_existing_store};
+use crate::secrets::SecretVault;
 use crate::settings::Settings;
 use std::sync::Arc;
 use toolrest_core::{ErrorKind, Result, ToolError};
 use toolrest_store::{NewUser, Store, User};
+
+/// Encrypts the secrets of all workspaces with a new key. Returns how many there are. Servers on the same data folder can
+/// keep running; they read the key from the file each time.
+pub async fn rotate_secrets_key(settings: &Settings) -> Result<u64, StartError> {
+    let store = open_existing_store(settings).await?;
+    Ok(SecretVault::new(store, settings).rotate().await?)
+}
 
 /// The accounts of a database.
 pub struct Accounts {

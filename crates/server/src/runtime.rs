@@ -24,8 +24,8 @@ use std::{
 };
 use tokio::task::JoinHandle;
 use toolrest_core::{
-    Call, CallId, CallOutcome, Caller, Engine, ErrorKind, JsonText, Key, Limits, Memories, Permission, Recorder, Redactor,
-    Result, ToolError, WorkspaceId,
+    Call, CallId, CallOutcome, Caller, Engine, ErrorKind, JsonText, Key, Limits, Memories, Permission, Recorder,
+    Redactor, Result, ToolError, WorkspaceId,
 };
 use toolrest_ops::exec::{Executor, Processes};
 use toolrest_store::{Instance, Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};

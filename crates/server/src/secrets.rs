@@ -91,7 +91,13 @@ impl KeySource {
     fn new(settings: &Settings) -> Self {
         let secrets = &settings.secrets;
         match &secrets.key {
-            Some(key) => Self::Settings([Some(key), secrets.previous_key.as_ref()].into_iter().flatten().map(|key| SealingKey::derived(key)).collect()),
+            Some(key) => Self::Settings(
+                [Some(key), secrets.previous_key.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .map(|key| SealingKey::derived(key))
+                    .collect(),
+            ),
             None => Self::File(settings.server.data_dir.join(FILE)),
         }
     }
@@ -117,7 +123,9 @@ impl KeySource {
             written => written.map_err(|error| cannot("write", path, &error))?,
         }
         let key = self.keys()?.into_iter().next();
-        key.ok_or_else(|| ToolError::new(ErrorKind::NotConfigured, format!("The file {FILE} of the data folder is empty")))
+        key.ok_or_else(|| {
+            ToolError::new(ErrorKind::NotConfigured, format!("The file {FILE} of the data folder is empty"))
+        })
     }
 }
 
@@ -135,7 +143,8 @@ fn read_keys(path: &Path) -> Result<Vec<[u8; KEY_BYTES]>> {
         Err(error) => return Err(cannot("read", path, &error)),
     };
     let wrong = || {
-        let message = format!("The file {FILE} of the data folder has a line that is not a key; restore it from a backup");
+        let message =
+            format!("The file {FILE} of the data folder has a line that is not a key; restore it from a backup");
         ToolError::new(ErrorKind::NotConfigured, message)
     };
     text.lines().map(|line| key_of(line).ok_or_else(wrong)).collect()

@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use std::fmt::Write;
-use toolrest_core::{Memory, MemoryPage, NewMemory, ToolError, WorkspaceId, WordMatch, hex};
+use toolrest_core::{Memory, MemoryPage, NewMemory, ToolError, WordMatch, WorkspaceId, hex};
 use uuid::Uuid;
 
 /// Maximum number of memories of a workspace.
@@ -41,7 +41,10 @@ fn words(text: &str) -> impl Iterator<Item = String> {
         pieces
     });
     let shortened = |word: &str| word.chars().take(MAX_WORD_CHARS).flat_map(char::to_lowercase).collect::<String>();
-    pieces.map(shortened).map(|word| word.chars().filter(|c| c.is_alphanumeric()).collect::<String>()).filter(|word| !word.is_empty())
+    pieces
+        .map(shortened)
+        .map(|word| word.chars().filter(|c| c.is_alphanumeric()).collect::<String>())
+        .filter(|word| !word.is_empty())
 }
 
 /// Whether a character is written without spaces around words: Han, Hiragana and Katakana.

@@ -27,7 +27,8 @@ fn words_of_two_workspaces_differ() {
 
 #[test]
 fn the_words_of_the_largest_memory_fit_into_a_tsvector() {
-    let value: String = (0..).flat_map(|n: u32| format!("{n:x} ").into_bytes()).take(MAX_MEMORY_VALUE_BYTES).map(char::from).collect();
+    let value: String =
+        (0..).flat_map(|n: u32| format!("{n:x} ").into_bytes()).take(MAX_MEMORY_VALUE_BYTES).map(char::from).collect();
     let memory = NewMemory::new("k".into(), value, vec!["t".into()], None).unwrap();
     let indexed = IndexedWords::of(WorkspaceId(Uuid::from_u128(7)), &memory);
     let bytes: usize = indexed.0.iter().flatten().map(String::len).sum();

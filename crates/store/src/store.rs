@@ -8,8 +8,8 @@ use crate::{
 use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
-    Access, ChatId, CommitId, ErrorKind, Memories, QueueDepth, Role, Timestamp, ToolError, UserId, VersionId, WorkspaceId,
-    WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
+    Access, ChatId, CommitId, ErrorKind, Memories, QueueDepth, Role, Timestamp, ToolError, UserId, VersionId,
+    WorkspaceId, WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
 };
 
 /// A database with everything that the server stores.

@@ -55,9 +55,11 @@ enum User {
 const NOBODY: u32 = 65_534;
 
 impl ServerOptions {
-    /// Options with the product's default settings.
+    /// Options with the product's default settings, but without the listener of specification 003.
     pub fn new(binary: impl Into<PathBuf>, backend: Backend) -> Self {
-        Self { binary: binary.into(), backend, env: Vec::new(), log_to_file: false, user: User::SameAsTests }
+        // All servers of a test run would want the same port.
+        let env = vec![("TOOLREST__TOOL_BACKEND__LISTEN".to_owned(), "none".to_owned())];
+        Self { binary: binary.into(), backend, env, log_to_file: false, user: User::SameAsTests }
     }
 
     /// Has the server run as an ordinary user, also where the tests run as root.
@@ -159,6 +161,13 @@ impl Server {
     /// Returns the address as `127.0.0.1:PORT`.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Returns a client of the listener of specification 003, which the options must have turned on.
+    pub fn tool_backend(&self) -> Client {
+        let line = self.process.output.wait_for_line(&format!("{STDOUT}  backend http://"), START_LIMIT);
+        let line = line.unwrap_or_else(|| panic!("no listener of specification 003:\n{}", self.output()));
+        Client::new(line.split_whitespace().next().expect("its address"))
     }
 
     pub fn pid(&self) -> u32 {

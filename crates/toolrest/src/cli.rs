@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::commands::{backup, restore, user};
+use crate::commands::{backup, restore, secrets, user};
 use crate::{
     doctor,
     setup::{self, BackgroundSetup},
@@ -64,6 +64,13 @@ enum Command {
     User {
         #[command(subcommand)]
         action: user::Action,
+        #[command(flatten)]
+        data: DataOptions,
+    },
+    /// Manage the key that encrypts the secrets of workspaces.
+    Secrets {
+        #[command(subcommand)]
+        action: secrets::Action,
         #[command(flatten)]
         data: DataOptions,
     },
@@ -141,6 +148,7 @@ impl Cli {
             }
             Command::Restore { from, data } => Ok(restore::run(&data.load(Vec::new())?.settings, &from)?),
             Command::User { action, data } => user::run(action, &data.load(Vec::new())?.settings),
+            Command::Secrets { action, data } => secrets::run(action, &data.load(Vec::new())?.settings),
             Command::Setup { what: Setup::Python { to, options } } => {
                 let settings = options.load()?.settings;
                 Ok(setup::python(&to.unwrap_or_else(|| python::folder(&settings)))?)

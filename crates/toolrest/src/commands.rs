@@ -5,6 +5,7 @@
 
 pub(crate) mod backup;
 pub(crate) mod restore;
+pub(crate) mod secrets;
 pub(crate) mod user;
 
 mod archive;

@@ -98,7 +98,8 @@ impl Redaction {
 
     /// Returns how many bytes at the beginning may be the end of a secret that is cut.
     fn rest_of_secret(&self, bytes: &[u8]) -> usize {
-        let rest = |needle: &[u8]| (1..needle.len().min(bytes.len() + 1)).rev().find(|size| needle.ends_with(&bytes[..*size]));
+        let rest =
+            |needle: &[u8]| (1..needle.len().min(bytes.len() + 1)).rev().find(|size| needle.ends_with(&bytes[..*size]));
         self.needles.iter().filter_map(|(needle, _)| rest(needle)).max().unwrap_or(0)
     }
 
@@ -151,9 +152,9 @@ impl StreamRedaction {
                 continue;
             }
             // The longest first: one that is incomplete wins over a shorter one that is complete.
-            let possible = needles.iter().find(|(needle, _)| {
-                rest.starts_with(needle) || (more == More::CanCome && needle.starts_with(rest))
-            });
+            let possible = needles
+                .iter()
+                .find(|(needle, _)| rest.starts_with(needle) || (more == More::CanCome && needle.starts_with(rest)));
             match possible {
                 Some((needle, mark)) if rest.len() >= needle.len() => {
                     redacted.extend_from_slice(mark.as_bytes());

@@ -45,7 +45,8 @@ async fn name(app: &App, target: &WorkspaceRequest) -> Result<String, ToolError>
 
 /// Returns the value of a body `{"value": …}`.
 fn value(body: &JsonText) -> Result<Secret, ToolError> {
-    let wrong = || ToolError::argument("value", "The body must be an object with the member `value`, a text, and no other");
+    let wrong =
+        || ToolError::argument("value", "The body must be an object with the member `value`, a text, and no other");
     let members = body.members().ok_or_else(wrong)?;
     let [(name, value)] = &members[..] else { return Err(wrong()) };
     let value = value.as_string().filter(|_| name == "value").ok_or_else(wrong)?;

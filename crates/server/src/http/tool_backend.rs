@@ -50,9 +50,9 @@ async fn execute(State(app): State<Arc<App>>, request: Request) -> Response {
 }
 
 async fn no_route(State(app): State<Arc<App>>, request: Request) -> Response {
-    let error = ToolError::new(ErrorKind::NotFound, format!("Nothing is served at {}", request.uri().path()));
+    let message = format!("Nothing is served at {}", request.uri().path());
     let hint = "This listener serves GET /health, GET /tools and POST /execute-tool";
-    refused(&app, &request, &error.with_kind(ErrorKind::ItemNotFound).with_hint(hint))
+    refused(&app, &request, &ToolError::new(ErrorKind::ItemNotFound, message).with_hint(hint))
 }
 
 async fn wrong_method(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -82,7 +82,8 @@ pub(super) async fn caller_and_workspace(
         return Err(ToolError::new(ErrorKind::Unauthenticated, message));
     }
     if app.settings.tool_backend.require_token {
-        let message = "A token is required (tool_backend.require_token); send the header Authorization: Bearer <agent key>";
+        let message =
+            "A token is required (tool_backend.require_token); send the header Authorization: Bearer <agent key>";
         return Err(ToolError::new(ErrorKind::Unauthenticated, message));
     }
     let caller = app.served_workspace.agent(app).await?;

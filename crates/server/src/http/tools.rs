@@ -101,6 +101,13 @@ fn with_correlation(mut response: Response, correlation: String) -> Response {
     response
 }
 
+/// Adds the correlation id of a request to its answer, unless the answer has one.
+pub(crate) fn echo_correlation(response: &mut Response, correlation: String) {
+    if let Ok(value) = HeaderValue::try_from(correlation) {
+        response.headers_mut().entry(CORRELATION_ID.clone()).or_insert(value);
+    }
+}
+
 /// Answers an error outside of a route's handler, in the format of the toolset that the path names, if it names one.
 pub(crate) fn refusal_at(app: &App, path: &str, correlation: Option<String>, error: &ToolError) -> Response {
     let toolset = match toolset_at(path) {

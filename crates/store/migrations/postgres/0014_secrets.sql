@@ -1,5 +1,5 @@
 -- Secrets of a workspace, encrypted. `sealing_key` identifies the key.
-CREATE TABLE secrets (
+CREATE TABLE workspace_secrets (
     ws uuid NOT NULL,
     name text COLLATE "C" NOT NULL,
     sealing_key bytea NOT NULL,

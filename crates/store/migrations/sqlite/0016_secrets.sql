@@ -1,5 +1,5 @@
 -- Secrets of a workspace, encrypted. `sealing_key` identifies the key.
-CREATE TABLE secrets (
+CREATE TABLE workspace_secrets (
     ws BLOB NOT NULL,
     name TEXT NOT NULL,
     sealing_key BLOB NOT NULL,

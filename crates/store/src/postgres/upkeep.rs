@@ -282,7 +282,7 @@ impl Postgres {
                 "memories",
                 "memory_tags",
                 "memory_counts",
-                "secrets",
+                "workspace_secrets",
             ] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE ws = $1 LIMIT $2) RETURNING 1"

@@ -78,9 +78,8 @@ impl Memories for Sqlite {
 
     async fn memories(&self, access: Access, filter: MemoryFilter, limit: usize) -> ToolResult<MemoryPage> {
         let tags = json(&filter.tags)?;
-        let by_key = format!(
-            "SELECT {COLUMNS} FROM memories m WHERE m.ws = ?1 AND m.key = ?4 AND {IS_LIVE} AND {HAS_TAGS}"
-        );
+        let by_key =
+            format!("SELECT {COLUMNS} FROM memories m WHERE m.ws = ?1 AND m.key = ?4 AND {IS_LIVE} AND {HAS_TAGS}");
         let by_tags = format!(
             "SELECT {COLUMNS} FROM memory_tags t INDEXED BY memory_tags_by_time
                  CROSS JOIN memories m ON m.ws = t.ws AND m.key = t.key
@@ -187,7 +186,8 @@ fn save(
         }
     }
     let (replaced_bytes, created_at) = replaced.unwrap_or_default();
-    let sql = "INSERT INTO memories (ws, key, value, tags, created_at, updated_at, expires_at, user_id, agent_key, bytes)
+    let sql =
+        "INSERT INTO memories (ws, key, value, tags, created_at, updated_at, expires_at, user_id, agent_key, bytes)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     run(
         db,

@@ -24,11 +24,11 @@ impl SecretStore for Sqlite {
             authorised(db, access)?;
             check_person(access)?;
             let ws = access.workspace.0;
-            let others = "SELECT count(*) FROM secrets WHERE ws = ?1 AND name <> ?2";
+            let others = "SELECT count(*) FROM workspace_secrets WHERE ws = ?1 AND name <> ?2";
             if find(db, others, (ws, &secret.name), |row| row.get(0))?.unwrap_or(0) >= MAX_SECRETS {
                 return Err(too_many_secrets());
             }
-            let sql = "INSERT INTO secrets (ws, name, sealing_key, sealed, created_at, updated_at, updated_by)
+            let sql = "INSERT INTO workspace_secrets (ws, name, sealing_key, sealed, created_at, updated_at, updated_by)
                        VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)
                        ON CONFLICT (ws, name) DO UPDATE SET sealing_key = excluded.sealing_key, sealed = excluded.sealed,
                            updated_at = excluded.updated_at, updated_by = excluded.updated_by
@@ -44,7 +44,7 @@ impl SecretStore for Sqlite {
         self.read(move |db| {
             authorised(db, access)?;
             check_person(access)?;
-            let sql = "SELECT name, created_at, updated_at, updated_by FROM secrets WHERE ws = ?1 ORDER BY name";
+            let sql = "SELECT name, created_at, updated_at, updated_by FROM workspace_secrets WHERE ws = ?1 ORDER BY name";
             collect(db, sql, [access.workspace.0], info)
         })
         .await
@@ -54,7 +54,7 @@ impl SecretStore for Sqlite {
         self.write(move |db| {
             authorised(db, access)?;
             check_person(access)?;
-            let sql = "DELETE FROM secrets WHERE ws = ?1 AND name = ?2";
+            let sql = "DELETE FROM workspace_secrets WHERE ws = ?1 AND name = ?2";
             if run(db, sql, (access.workspace.0, &name))? == 0 { Err(no_secret(&name)) } else { Ok(()) }
         })
         .await
@@ -63,7 +63,7 @@ impl SecretStore for Sqlite {
     async fn sealed_secrets(&self, access: Access, names: Vec<String>) -> Result<Vec<SealedSecret>> {
         let read = move |db: &Connection| {
             authorised(db, access)?;
-            let sql = "SELECT sealing_key, sealed FROM secrets WHERE ws = ?1 AND name = ?2";
+            let sql = "SELECT sealing_key, sealed FROM workspace_secrets WHERE ws = ?1 AND name = ?2";
             let mut found = Vec::new();
             for name in &names {
                 found.extend(find(db, sql, (access.workspace.0, name), |row| {
@@ -77,7 +77,7 @@ impl SecretStore for Sqlite {
 
     async fn secrets_to_reseal(&self, sealing_key: Vec<u8>, limit: u32) -> Result<Vec<(WorkspaceId, SealedSecret)>> {
         self.read(move |db| {
-            let sql = "SELECT ws, name, sealing_key, sealed FROM secrets WHERE sealing_key <> ?1 LIMIT ?2";
+            let sql = "SELECT ws, name, sealing_key, sealed FROM workspace_secrets WHERE sealing_key <> ?1 LIMIT ?2";
             collect(db, sql, (&sealing_key, limit), |row| {
                 let sealed = SealedSecret { name: row.get(1)?, sealing_key: row.get(2)?, sealed: row.get(3)? };
                 Ok((WorkspaceId(row.get(0)?), sealed))
@@ -88,7 +88,7 @@ impl SecretStore for Sqlite {
 
     async fn reseal_secret(&self, workspace: WorkspaceId, old: SealedSecret, new: SealedSecret) -> Result<()> {
         self.write(move |db| {
-            let sql = "UPDATE secrets SET sealing_key = ?3, sealed = ?4 WHERE ws = ?1 AND name = ?2 AND sealed = ?5";
+            let sql = "UPDATE workspace_secrets SET sealing_key = ?3, sealed = ?4 WHERE ws = ?1 AND name = ?2 AND sealed = ?5";
             run(db, sql, (workspace.0, &old.name, &new.sealing_key, &new.sealed, &old.sealed)).map(drop)
         })
         .await

@@ -163,7 +163,7 @@ impl Sqlite {
                 ("memories", "key", "bytes"),
                 ("memory_tags", "tag, key", "0"),
                 ("memory_counts", "memories", "0"),
-                ("secrets", "name", "0"),
+                ("workspace_secrets", "name", "0"),
             ] {
                 // Selects rows until their bytes reach the limit of one transaction, and at least one.
                 let sql = format!(

@@ -16,6 +16,8 @@ pub fn toolrest(folder: &Path, arguments: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
+    // All servers of a test run would want the same port.
+    command.env("TOOLREST__TOOL_BACKEND__LISTEN", "none");
     command
 }
 

@@ -15,8 +15,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolrest_testkit::{Account, Client, Reply, Request, Workspace};
@@ -86,6 +87,16 @@ pub enum FileContent {
     Text(String),
     Bytes { base64: String },
     Repeated { repeat: String, times: usize },
+}
+
+impl FileContent {
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.clone().into_bytes(),
+            Self::Bytes { base64 } => STANDARD.decode(base64).unwrap(),
+            Self::Repeated { repeat, times } => repeat.repeat(*times).into_bytes(),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -203,6 +214,50 @@ impl Specification {
                 let Scenario { name, specification, ruling, .. } = scenario;
                 let ruling = ruling.map_or_else(String::new, |ruling| format!(", by the ruling “{ruling}”"));
                 panic!("{}/{fixture}.json, “{name}” ({specification}{ruling}): {fault}", self.folder);
+            }
+        }
+    }
+
+    /// Runs the scenarios of one file at the listener of specification 003, which serves this folder, as a caller without a
+    /// token. What other callers send is left out.
+    pub async fn run_at_tool_backend(&self, client: &Client, folder: &Path, fixture: &str) {
+        for scenario in self.read(fixture).scenarios.into_iter().filter(|one| !one.of_databases) {
+            for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if entry.is_dir() { fs::remove_dir_all(entry).unwrap() } else { fs::remove_file(entry).unwrap() }
+            }
+            for path in &scenario.folders {
+                fs::create_dir_all(folder.join(path)).unwrap();
+            }
+            for (path, content) in &scenario.files {
+                fs::create_dir_all(folder.join(path).parent().unwrap()).unwrap();
+                fs::write(folder.join(path), content.bytes()).unwrap();
+            }
+            assert!(scenario.setup.is_empty(), "the listener has no other toolset for setup calls");
+            for (step, exchange) in scenario.exchanges.iter().enumerate() {
+                let Sent::Call(call) = exchange.sent() else { continue };
+                if !matches!(call.by, By::Owner) {
+                    continue;
+                }
+                let body = json!({"tool": call.tool, "args": call.args, "correlationId": "at-3001"});
+                let reply = client.send(Request::new("POST", "/execute-tool").json(&body)).await;
+                assert_eq!(reply.header("x-correlation-id"), Some("at-3001"), "{reply}");
+                let fault = if reply.status == exchange.expect.status {
+                    let extra = self.extra_fields(reply.status);
+                    compare(&exchange.expect.body, &reply.json(), "", extra)
+                } else {
+                    Err(format!("expected {}", exchange.expect.status))
+                };
+                fault.unwrap_or_else(|fault| {
+                    panic!("{fixture}.json, “{}”, exchange {}: {fault}; {reply}", scenario.name, step + 1)
+                });
+            }
+            for (path, text) in &scenario.after {
+                assert_eq!(
+                    fs::read_to_string(folder.join(path)).ok(),
+                    *text,
+                    "{fixture}.json, “{}”: {path}",
+                    scenario.name
+                );
             }
         }
     }

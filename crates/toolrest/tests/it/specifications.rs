@@ -22,7 +22,7 @@ macro_rules! specification {
         mod $folder {
             use super::{On, Specification};
 
-            pub(super) const EXAMPLES: Specification = Specification {
+            pub const EXAMPLES: Specification = Specification {
                 folder: stringify!($folder),
                 toolset: stringify!($toolset),
                 fixtures: &[$(stringify!($fixture)),+],
@@ -54,9 +54,12 @@ specification! {
     definition, delete_file, errors, list_directory, move_file, read_file, run_code, write_file,
 }
 
+pub use spec_003::EXAMPLES as TOOL_BACKEND_EXAMPLES;
+
 specification! {
     spec_003 describes backend:
-    data_analyze, data_visualize, execute_shell_command,
+    data_analyze, data_visualize, execute_shell_command, list_files, memory_delete, memory_retrieve, memory_save, read_file,
+    write_file,
 }
 
 specification! {
@@ -68,8 +71,16 @@ const SPECIFICATIONS: [Specification; 5] =
     [spec_000::EXAMPLES, spec_001::EXAMPLES, spec_002::EXAMPLES, spec_003::EXAMPLES, spec_004::EXAMPLES];
 
 /// Tools that are not in a specification; they have separate tests.
-const OURS: [&str; 6] =
-    ["start_process", "list_processes", "read_output", "write_input", "wait_process", "stop_process"];
+const OURS: [&str; 8] = [
+    "start_process",
+    "list_processes",
+    "read_output",
+    "write_input",
+    "wait_process",
+    "stop_process",
+    "memory_search",
+    "memory_list",
+];
 
 #[test]
 fn every_fixture_is_run() {
