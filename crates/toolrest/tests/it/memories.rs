@@ -79,7 +79,11 @@ async fn a_list_is_paged_by_key(on: On) {
     }
     let (mut keys, mut after) = (Vec::new(), None::<String>);
     loop {
-        let page = BACKEND.ok(&workspace, "memory_list", json!({"limit": 3, "after": after})).await;
+        let mut args = json!({"limit": 3});
+        if let Some(after) = &after {
+            args["after"] = json!(after);
+        }
+        let page = BACKEND.ok(&workspace, "memory_list", args).await;
         for item in list_at(&page, "/items") {
             keys.push(item["key"].as_str().unwrap().to_owned());
             assert_eq!(item["bytes"], 8, "{page}");

@@ -100,9 +100,9 @@ async fn programs_get_the_secrets_that_they_name(on: On) {
     assert_eq!(BACKEND.ok(&workspace, "data_analyze", args).await["stdout"], "[secret TOKEN] [secret OTHER]\n");
     let started =
         SYSTEM.ok(&workspace, "start_process", json!({"command": "echo a $TOKEN b", "secrets": ["TOKEN"]})).await;
-    let id = started["processId"].as_str().or(started["id"].as_str()).unwrap_or_else(|| panic!("{started}"));
-    SYSTEM.ok(&workspace, "wait_process", json!({"processId": id})).await;
-    let output = SYSTEM.ok(&workspace, "read_output", json!({"processId": id})).await;
+    let id = started["id"].as_str().unwrap_or_else(|| panic!("{started}"));
+    SYSTEM.ok(&workspace, "wait_process", json!({"id": id})).await;
+    let output = SYSTEM.ok(&workspace, "read_output", json!({"id": id})).await;
     assert!(output.to_string().contains("a [secret TOKEN] b"), "{output}");
 
     let args = |secrets: &[&str]| json!({"command": "true", "secrets": secrets});

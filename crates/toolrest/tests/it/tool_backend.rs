@@ -100,7 +100,7 @@ async fn every_answer_echoes_the_correlation_id_in_body_and_header() {
     let reply = client.send(post("{")).await;
     assert_eq!(reply.header("x-correlation-id"), Some(text_at(&reply.json(), "/correlationId")), "{reply}");
     let reply = client.send(tool("listFiles", json!({"path": "."}))).await;
-    assert_eq!(text_at(&reply.json(), "/error/message"), "Missing required field: correlationId", "{reply}");
+    assert!(text_at(&reply.json(), "/error/message").starts_with("Missing required field: correlationId"), "{reply}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
