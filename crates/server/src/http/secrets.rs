@@ -4,8 +4,6 @@ use super::App;
 use super::reply::{Answer, ok};
 use super::request::{WorkspaceRequest, body_for_member};
 use axum::extract::{Request, State};
-use axum::response::Response;
-use http::StatusCode;
 use serde_json::json;
 use std::sync::Arc;
 use toolrest_core::{JsonText, Role, Secret, ToolError, check_secret_name};
@@ -30,9 +28,7 @@ pub(crate) async fn set(State(app): State<Arc<App>>, target: WorkspaceRequest, r
 pub(crate) async fn remove(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
     let name = name(&app, &target).await?;
     app.store.delete_secret(target.access(Role::Editor), name).await?;
-    let mut response = Response::default();
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    Ok(response)
+    ok(&json!({ "message": "Secret deleted" }))
 }
 
 async fn name(app: &App, target: &WorkspaceRequest) -> Result<String, ToolError> {

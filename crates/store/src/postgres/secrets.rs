@@ -91,7 +91,8 @@ impl SecretStore for Postgres {
     }
 
     async fn reseal_secret(&self, workspace: WorkspaceId, old: SealedSecret, new: SealedSecret) -> Result<()> {
-        let sql = "UPDATE workspace_secrets SET sealing_key = $3, sealed = $4 WHERE ws = $1 AND name = $2 AND sealed = $5";
+        let sql =
+            "UPDATE workspace_secrets SET sealing_key = $3, sealed = $4 WHERE ws = $1 AND name = $2 AND sealed = $5";
         let params: [&(dyn ToSql + Sync); 5] = [&workspace.0, &old.name, &new.sealing_key, &new.sealed, &old.sealed];
         self.execute(sql, &params).await.map(drop)
     }

@@ -26,8 +26,9 @@ const COLUMNS_OF_LIST: &str = "m.key, m.tags, m.created_at, m.updated_at, m.expi
 /// Whether a memory has not expired at the time `?2`.
 const IS_LIVE: &str = "(m.expires_at IS NULL OR m.expires_at > ?2)";
 
-/// Whether the memory has all tags of the JSON array `?3`.
-const HAS_TAGS: &str = "(SELECT count(*) FROM json_each(?3) j JOIN memory_tags o
+/// Whether the memory has all tags of the JSON array `?3`. `CROSS JOIN` keeps the order of the tables: with the other one,
+/// all tags of the workspace would be read for each memory.
+const HAS_TAGS: &str = "(SELECT count(*) FROM json_each(?3) j CROSS JOIN memory_tags o
      ON o.ws = ?1 AND o.tag = j.value AND o.key = m.key) = json_array_length(?3)";
 
 /// The tag of the JSON array `?3` that the fewest memories have, as far as they are counted.

@@ -44,7 +44,8 @@ impl SecretStore for Sqlite {
         self.read(move |db| {
             authorised(db, access)?;
             check_person(access)?;
-            let sql = "SELECT name, created_at, updated_at, updated_by FROM workspace_secrets WHERE ws = ?1 ORDER BY name";
+            let sql =
+                "SELECT name, created_at, updated_at, updated_by FROM workspace_secrets WHERE ws = ?1 ORDER BY name";
             collect(db, sql, [access.workspace.0], info)
         })
         .await

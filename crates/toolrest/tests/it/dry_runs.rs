@@ -26,6 +26,7 @@ fn changing_calls() -> Vec<(&'static str, &'static str, Value)> {
         ("system", "write_file", json!({"path": "new/b.txt", "content": "x", "createDirs": true})),
         ("system", "delete_file", json!({"path": "folder", "recursive": true})),
         ("system", "move_file", json!({"from": "a.txt", "to": "old.txt", "overwrite": true})),
+        ("backend", "writeFile", json!({"path": "new/a.txt", "content": "x\n"})),
         ("coding", "write", json!({"filePath": "a.txt", "content": "x\n"})),
         ("coding", "edit", json!({"filePath": "a.txt", "oldString": "one", "newString": "two"})),
         ("coding", "multiedit", json!({"filePath": "a.txt", "edits": [{"oldString": "one", "newString": "two"}]})),
@@ -40,7 +41,7 @@ async fn prepare(workspace: &Workspace) {
 }
 
 fn as_dry_run(toolset: &str, args: &Value) -> Value {
-    let name = if matches!(toolset, "system" | "coding") { "dryRun" } else { "dry_run" };
+    let name = if matches!(toolset, "system" | "coding" | "backend") { "dryRun" } else { "dry_run" };
     let mut args = args.clone();
     args[name] = json!(true);
     args

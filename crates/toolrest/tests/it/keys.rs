@@ -41,7 +41,7 @@ on_every_backend![
 const ACTIONS: [&str; 8] = ["read", "write", "delete", "move", "exec", "fetch", "github", "memory"];
 
 /// The action of each tool.
-const TOOLS: [(&str, &str, &[&str]); 15] = [
+const TOOLS: [(&str, &str, &[&str]); 18] = [
     ("workspace", "read", &["ls", "read", "grep"]),
     ("workspace", "write", &["write", "edit", "edit-many", "mkdir", "touch"]),
     ("workspace", "delete", &["rm"]),
@@ -60,6 +60,9 @@ const TOOLS: [(&str, &str, &[&str]); 15] = [
         "exec",
         &["run_code", "start_process", "list_processes", "read_output", "write_input", "wait_process", "stop_process"],
     ),
+    ("backend", "read", &["readFile", "listFiles"]),
+    ("backend", "write", &["writeFile"]),
+    ("backend", "memory", &["memory_save", "memory_retrieve", "memory_delete", "memory_search", "memory_list"]),
     ("backend", "exec", &["executeShellCommand", "data_analyze", "data_visualize"]),
 ];
 

@@ -50,9 +50,7 @@ impl Tool for WriteFile {
             given: ContentForm::Text,
         };
         let written = write_text(cx, &path, args.content.into_bytes(), &options).await?;
-        let is_dry_run = args.dry_run.unwrap_or(false);
-        let message = if is_dry_run { "Dry run: nothing was written" } else { "File written successfully" };
-        Ok(Output { message, hash: written.hash, diff: written.diff })
+        Ok(Output { message: "File written successfully", hash: written.hash, diff: written.diff })
     }
 
     fn text(&self, output: &Output) -> Option<String> {
