@@ -1,7 +1,7 @@
 //! The rules that hold for one call: those of the server and the workspace, the grants of its caller, and the defaults of
 //! its toolset.
 
-use crate::rules::{ApprovalMode, GrantList, Question, RuleEffect, RuleLists, Target, grant_pattern};
+use crate::rules::{ApprovalMode, FetchHosts, GrantList, Question, RuleEffect, RuleLists, Target, grant_pattern};
 use crate::{Action, Ask, ErrorKind, Intent, Result, Timestamp, ToolError, WsPath};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,6 +14,8 @@ pub struct RulesInForce {
     pub grants: GrantList,
     /// When calls ask.
     pub mode: ApprovalMode,
+    /// The hosts that `web_fetch` reaches without asking.
+    pub fetch_hosts: Arc<FetchHosts>,
     /// The revision of the rules and grants, which statements compare. None if there is no database that keeps it.
     pub revision: Option<i64>,
 }
@@ -113,6 +115,15 @@ impl CallRules {
     pub(crate) fn shows(&self, path: &WsPath) -> bool {
         let target = Target::Path { path, overwrite: false };
         match self.ruling(Action::Read, &target, Defaults::Ignore) {
+            Ruling::Allow => true,
+            Ruling::Ask(_) => matches!(self.asking, Asking::OwnHand),
+            Ruling::Deny(_) => false,
+        }
+    }
+
+    /// Whether the call may go on to this host, to which it was redirected, without asking a person.
+    pub(crate) fn may_go_on_to(&self, host: &str) -> bool {
+        match self.ruling(Action::Fetch, &Target::Host(host), Defaults::Apply) {
             Ruling::Allow => true,
             Ruling::Ask(_) => matches!(self.asking, Asking::OwnHand),
             Ruling::Deny(_) => false,
@@ -291,6 +302,13 @@ impl CallRules {
                 Some("the system toolset asks before it overwrites a file".to_owned())
             }
             ("system", Action::Delete, _) => Some("the system toolset asks before it deletes".to_owned()),
+            ("system", Action::Fetch, Target::Host(host))
+                if self.tool == "web_fetch" && !self.in_force.fetch_hosts.contains(host) =>
+            {
+                Some(
+                    "the system toolset asks before it fetches from a host that is not in `web.fetch_hosts`".to_owned(),
+                )
+            }
             ("coding", Action::Write | Action::Delete | Action::Move, _) => {
                 Some("the coding toolset asks before the first edit of a session".to_owned())
             }

@@ -187,14 +187,15 @@ impl Engine {
         let opened = self.open(workspace, caller, need).await?;
         let asking = if caller.key.is_some() { Asking::Stop } else { Asking::OwnHand };
         let guard = self.guard(workspace, caller, (REST_TOOLSET, name, Action::Read), "", asking);
-        Ok(self.context(record, (REST_TOOLSET, name), caller, workspace, opened, guard, Commits::Apply))
+        let name = (REST_TOOLSET, name, Action::Read);
+        Ok(self.context(record, name, caller, workspace, opened, guard, Commits::Apply))
     }
 
     #[allow(clippy::too_many_arguments, reason = "the parts of a context, gathered in one place")]
     fn context(
         &self,
         record: Arc<RecordState>,
-        (toolset, tool): (&'static str, &'static str),
+        (toolset, tool, action): (&'static str, &'static str, Action),
         caller: Caller,
         workspace_id: WorkspaceId,
         workspace: Arc<dyn Workspace>,
@@ -205,6 +206,7 @@ impl Engine {
             id: record.id,
             toolset,
             tool,
+            action,
             caller,
             workspace_id,
             workspace: GuardedWorkspace::around(workspace, &guard, commits),
@@ -419,7 +421,8 @@ impl Engine {
             workspace: call.workspace,
         };
         let opened = self.open(call.workspace, call.caller, tool.action().needs()).await?;
-        let (record, name) = (Arc::new(RecordState::unrecorded(start)), (toolset.name(), tool.name()));
+        let record = Arc::new(RecordState::unrecorded(start));
+        let name = (toolset.name(), tool.name(), tool.action());
         let guard_of_call = Arc::clone(&guard);
         let mut cx = self.context(record, name, call.caller, call.workspace, opened, guard, Commits::Preview);
         cx.keeps_contents = true;
@@ -464,7 +467,7 @@ impl Engine {
             _ => Commits::Apply,
         };
         let opened = self.open(call.workspace, call.caller, tool.action().needs()).await?;
-        let name = (toolset.name(), tool.name());
+        let name = (toolset.name(), tool.name(), tool.action());
         let mut cx = self.context(record, name, call.caller, call.workspace, opened, guard, commits);
         if let Permission::Approved(ApprovedCall { approval, instance, .. }) = permission {
             cx.approval = Some((*approval, *instance));

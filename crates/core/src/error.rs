@@ -81,6 +81,8 @@ pub enum ErrorKind {
     SandboxUnavailable,
     /// A part of the server that the operator has not set up.
     NotConfigured,
+    /// A host of the network could not be reached, or did not answer as it should.
+    NetworkError,
     /// The disk, or the server's quota on it, is full: nothing can be written until the operator makes room.
     StorageFull,
     /// The storage failed to write, or is read-only.
@@ -121,7 +123,7 @@ impl ErrorKind {
     }
 
     /// All kinds, for the documentation.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::InvalidArgument,
         Self::InvalidPath,
         Self::OutsideWorkspace,
@@ -157,6 +159,7 @@ impl ErrorKind {
         Self::ExecutionFailed,
         Self::SandboxUnavailable,
         Self::NotConfigured,
+        Self::NetworkError,
         Self::StorageFull,
         Self::WriteFailed,
         Self::Unavailable,

@@ -84,6 +84,11 @@ impl Guard {
         if asks.is_empty() { Ok(()) } else { Err(ToolError::needs_approval(asks)) }
     }
 
+    /// Whether a call may go on to this host without asking a person.
+    pub(crate) fn may_go_on_to(&self, host: &str) -> bool {
+        self.rules.as_ref().is_none_or(|rules| rules.may_go_on_to(host))
+    }
+
     /// Takes what was asked so far, if the call only collects it.
     pub(crate) fn collected_asks(&self) -> Vec<Ask> {
         self.rules.as_ref().map_or_else(Vec::new, |rules| rules.collected())

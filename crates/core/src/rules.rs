@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-pub use pattern::{folder_pattern, grant_pattern};
+pub use pattern::{FetchHosts, folder_pattern, grant_pattern};
 
 /// Maximum number of rules in a list.
 const MAX_RULES: usize = 1_000;

@@ -25,6 +25,8 @@ pub struct CallCx {
     pub toolset: &'static str,
     /// The tool's name.
     pub tool: &'static str,
+    /// What the tool mainly does.
+    pub action: Action,
     /// Who calls.
     pub caller: Caller,
     /// The workspace's id.
@@ -102,6 +104,7 @@ impl CallCx {
             id: self.id,
             toolset: self.toolset,
             tool: self.tool,
+            action: self.action,
             caller: self.caller,
             workspace_id: self.workspace_id,
             workspace: Arc::clone(&self.workspace),
@@ -133,9 +136,16 @@ impl CallCx {
 
     /// Stores durably that the call is running. Must be called before the call has an effect outside of the workspace's
     /// files: then a crash leaves a trace of it, and the record is written at the end of the call with its true outcome,
-    /// not with its commit. Fails, and stores nothing, if the caller may not run programs.
+    /// not with its commit. Fails, and stores nothing, if the caller
+    /// has not the role that the tool needs.
     pub async fn begin_outside_effects(&self) -> Result<()> {
-        self.record.begin_outside_effects(Action::Exec.needs()).await
+        self.record.begin_outside_effects(self.action.needs()).await
+    }
+
+    /// Whether the call may go on to this host without asking a person. A call that was approved for one host is not
+    /// approved for another.
+    pub fn may_go_on_to(&self, host: &str) -> bool {
+        self.guard.may_go_on_to(host)
     }
 
     /// Whether the call is recorded in the transaction of its commit.

@@ -9,6 +9,7 @@ pub mod document;
 mod edit;
 pub mod exec;
 mod files;
+pub mod github;
 mod glob;
 mod heavy;
 mod list;
@@ -20,6 +21,7 @@ mod read;
 mod search;
 mod text;
 mod undo;
+pub mod web;
 mod write;
 mod write_text;
 

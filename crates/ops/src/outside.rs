@@ -5,6 +5,7 @@
 
 mod address;
 mod allow_list;
+pub mod http_client;
 pub mod proxy;
 mod range;
 
@@ -63,6 +64,23 @@ impl OutboundConnector {
         let unresolved = |source| ConnectError::Unresolved { host: host.to_owned(), source };
         let addresses = resolved.map_err(|_| self.timed_out(host, port))?.map_err(unresolved)?;
         self.connect_to_any(host, port, &addresses, deadline).await
+    }
+
+    /// Connects to an address that the operator has set, which may be in any network.
+    pub(crate) async fn connect_anywhere(&self, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+        let connector = Self { allow_private: vec![AddressRange::all()], timeout: self.timeout };
+        connector.connect(host, port).await
+    }
+
+    /// Refuses a host that leads to an address that must not be connected to. A name that cannot be resolved is not
+    /// refused.
+    pub(crate) async fn check(&self, host: &str, port: u16) -> Result<(), ConnectError> {
+        let resolved = timeout_at(Instant::now() + self.timeout, resolve(host, port)).await;
+        let Ok(Ok(addresses)) = resolved else { return Ok(()) };
+        for address in addresses {
+            self.check_address(&address).map_err(|kind| ConnectError::Refused { host: host.to_owned(), kind })?;
+        }
+        Ok(())
     }
 
     async fn connect_to_any(

@@ -11,6 +11,7 @@ mod logging;
 mod metrics;
 mod offers;
 pub mod operator;
+mod outside;
 mod policy;
 mod programs;
 pub mod python;
@@ -24,6 +25,7 @@ mod upkeep;
 
 pub use local::Local;
 pub use logging::start as start_logging;
+pub use outside::OutsideError;
 pub use runtime::{Runtime, StartError};
 pub use served_folder::ServedFolder;
 pub use server::Server;

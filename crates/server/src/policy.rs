@@ -7,7 +7,7 @@ use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use toolrest_core::rules::{ApprovalMode, GrantList, Rule, RuleList, RuleLists};
+use toolrest_core::rules::{ApprovalMode, FetchHosts, GrantList, Rule, RuleList, RuleLists};
 use toolrest_core::{Caller, MemberRules, Policy, Result, Role, RulesInForce, ToolError, UserId, WorkspaceId};
 use toolrest_store::Store;
 
@@ -33,6 +33,7 @@ pub(crate) struct StoredPolicy {
     store: Arc<dyn Store>,
     server: Arc<RuleList>,
     mode: Option<ApprovalMode>,
+    fetch_hosts: Arc<FetchHosts>,
     without_rules: Arc<RulesInForce>,
     known: Mutex<HashMap<(WorkspaceId, UserId), Arc<RulesInForce>>>,
 }
@@ -42,9 +43,15 @@ impl StoredPolicy {
         let server = Arc::new(RuleList::compile(settings.policy.rules.clone())?);
         let mode = settings.policy.approvals;
         let lists = RuleLists { server: Arc::clone(&server), workspace: Arc::default() };
-        let without_rules =
-            RulesInForce { lists, grants: GrantList::default(), mode: mode.unwrap_or_default(), revision: Some(0) };
-        Ok(Self { store, server, mode, without_rules: Arc::new(without_rules), known: Mutex::default() })
+        let fetch_hosts = Arc::new(FetchHosts::new(settings.web.fetch_hosts.iter().map(String::as_str)));
+        let without_rules = RulesInForce {
+            lists,
+            grants: GrantList::default(),
+            mode: mode.unwrap_or_default(),
+            fetch_hosts: Arc::clone(&fetch_hosts),
+            revision: Some(0),
+        };
+        Ok(Self { store, server, mode, fetch_hosts, without_rules: Arc::new(without_rules), known: Mutex::default() })
     }
 
     /// Returns when calls of a workspace ask. Its owner cannot loosen what the operator has set.
@@ -80,7 +87,8 @@ impl Policy for StoredPolicy {
         let workspace_rules = Arc::new(RuleList::compile(rules)?);
         let lists = RuleLists { server: Arc::clone(&self.server), workspace: workspace_rules };
         let grants = GrantList::compile(grants)?;
-        let rules = RulesInForce { lists, grants, mode: self.mode(approvals), revision: Some(revision) };
+        let (mode, fetch_hosts) = (self.mode(approvals), Arc::clone(&self.fetch_hosts));
+        let rules = RulesInForce { lists, grants, mode, fetch_hosts, revision: Some(revision) };
         let mut known = self.known();
         if known.len() >= MAX_CACHED {
             known.clear();

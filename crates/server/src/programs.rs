@@ -1,5 +1,6 @@
-//! Builds the services that run programs from the settings.
+//! Builds the services of the tools from the settings.
 
+use crate::outside::Outside;
 use crate::python;
 use crate::settings::{Run, Settings, WithoutOverlay};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
@@ -11,8 +12,14 @@ use toolrest_ops::exec::{
 use toolrest_ops::outside::{AllowList, OutboundConnector};
 use toolrest_toolsets::Services;
 
-/// Starts the sandbox and gathers what tools need besides it. With `run.enabled = false`, returns services that refuse every program.
-pub(crate) async fn start(settings: &Settings, memories: Arc<dyn Memories>, secrets: Arc<dyn Secrets>) -> Services {
+/// Starts the sandbox and gathers what tools need besides it. With `run.enabled = false`, returns services that refuse
+/// every program.
+pub(crate) async fn start(
+    settings: &Settings,
+    memories: Arc<dyn Memories>,
+    secrets: Arc<dyn Secrets>,
+    outside: Outside,
+) -> Services {
     let options = options(settings);
     let executor = if settings.run.enabled {
         Executor::start(options).await
@@ -21,7 +28,8 @@ pub(crate) async fn start(settings: &Settings, memories: Arc<dyn Memories>, secr
     };
     let executor = Arc::new(executor.with_secrets(Arc::clone(&secrets)));
     let processes = Arc::new(Processes::new(Arc::clone(&executor), process_options(&settings.run)));
-    Services { executor, processes, memories, secrets }
+    let Outside { web, github } = outside;
+    Services { executor, processes, memories, secrets, web, github }
 }
 
 fn options(settings: &Settings) -> ExecOptions {

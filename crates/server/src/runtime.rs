@@ -4,6 +4,7 @@ use crate::auth::{AccessTokens, AgentKeys, KeyUses, Passwords, fresh_secret};
 use crate::local::{self, Local};
 use crate::lock_file::LockFile;
 use crate::metrics;
+use crate::outside::{self, OutsideError};
 use crate::policy::StoredPolicy;
 use crate::programs;
 use crate::python;
@@ -99,6 +100,9 @@ pub enum StartError {
         /// Why.
         source: std::io::Error,
     },
+    /// The settings of the web or of GitHub cannot be used.
+    #[error("{0}")]
+    Outside(#[from] OutsideError),
     /// There is no database yet.
     #[error(
         "there is no database {path}; give the data folder of the server with --data-dir, or its database with --database-url"
@@ -147,7 +151,8 @@ impl Runtime {
         let records = Arc::new(WriteBehind::start(Arc::clone(&store), instance.id, redactor));
         let secrets = Arc::new(SecretVault::new(Arc::<dyn Store>::clone(&store), &settings));
         let memories: Arc<dyn Memories> = Arc::<dyn Store>::clone(&store);
-        let services = programs::start(&settings, memories, Arc::<SecretVault>::clone(&secrets)).await;
+        let outside = outside::open(&settings, &store, Arc::<SecretVault>::clone(&secrets))?;
+        let services = programs::start(&settings, memories, Arc::<SecretVault>::clone(&secrets), outside).await;
         warn_of_shared_programs(&settings, services.executor.shared());
         let policy = Arc::new(StoredPolicy::new(Arc::clone(&store), &settings)?);
         let engine = Engine::new(

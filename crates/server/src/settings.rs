@@ -15,6 +15,7 @@ use strsim::normalized_damerau_levenshtein as alike;
 use toml::Value;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toolrest_core::rules::{ApprovalMode, Rule, RuleList};
+use toolrest_ops::outside::http_client::{HttpUrl, ProxyAddress, USER_AGENT};
 use toolrest_ops::outside::{AddressRange, AllowList};
 
 use crate::http::host::{HostPattern, Origin};
@@ -277,6 +278,54 @@ settings! {
         require_token: bool = false, Accepts::Switch;
     }
 
+    /// The web: `web_fetch`, `web_search` and `browse_web`.
+    web: Web {
+        /// Whether tools may reach the web.
+        enabled: bool = true, Accepts::Switch;
+        /// Hosts that `web_fetch` reaches without asking a person (`docs.rs`, `*.example.com`, `example.com:8443`, `*`).
+        fetch_hosts: Vec<String> = Vec::new(), Accepts::Hosts;
+        /// Private address ranges that tools may reach (`10.1.0.0/16`).
+        allow_private: Vec<String> = Vec::new(), Accepts::Ranges;
+        /// Default time limit of a request.
+        timeout_ms: u64 = 20_000, Accepts::Whole(1, DAY_MS);
+        /// Maximum time limit that a call can request.
+        max_timeout_ms: u64 = 120_000, Accepts::Whole(1, DAY_MS);
+        /// Maximum size of a response, also when it is decompressed.
+        response_bytes: usize = 5 << 20, Accepts::Whole(1, GIB);
+        /// Maximum number of requests at once; further requests wait.
+        at_once: usize = 64, Accepts::Whole(1, 10_000);
+        /// Maximum number of requests at once of one account.
+        at_once_per_account: usize = 8, Accepts::Whole(1, 10_000);
+        /// The name under which hosts see the server (`User-Agent`).
+        user_agent: String = USER_AGENT.to_owned(), Accepts::FieldValue;
+        /// Whether tools leave out what hosts exclude for programs in their `robots.txt`.
+        robots_txt: bool = false, Accepts::Switch;
+        /// Proxy for all requests of the web and GitHub tools (`http://proxy.example.com:3128`). It resolves the names of hosts.
+        proxy: Option<String> = None, Accepts::Proxy;
+        /// File with certificates in PEM format that are trusted in addition to those of the machine.
+        ca_file: Option<PathBuf> = None, Accepts::File;
+        /// Service of `web_search`.
+        search_provider: Option<SearchService> = None, Accepts::OneOf("searxng, brave, tavily");
+        /// Address of the search service. It is needed for `searxng`, and has a default for the others.
+        search_url: Option<String> = None, Accepts::Url;
+        /// Access key of the search service.
+        search_key: Option<String> = None, Accepts::Key;
+        /// Address of an API in the format of OpenAI, whose model writes the summaries of `browse_web` (`http://127.0.0.1:11434/v1`). Without it, they consist of sentences of the page.
+        model_url: Option<String> = None, Accepts::Url;
+        /// The model for summaries.
+        model: Option<String> = None, Accepts::FieldValue;
+        /// Access key of that API.
+        model_key: Option<String> = None, Accepts::Key;
+    }
+
+    /// GitHub.
+    github: GitHub {
+        /// Address of the API; for GitHub Enterprise, `https://HOST/api/v3`.
+        api_url: String = "https://api.github.com".to_owned(), Accepts::Url;
+        /// Access token for calls of the local user (`serve --dir`). Other accounts never use it.
+        token: Option<String> = None, Accepts::Key;
+    }
+
     /// Rules and approvals.
     policy: PolicySettings {
         /// When calls wait for a person: as each specification and the rules say (`spec`), before everything but reading (`all`), never, with what would ask allowed (`off`) or refused (`never`). Without it, each workspace chooses; its default is `spec`.
@@ -321,6 +370,14 @@ pub enum WithoutOverlay {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+pub enum SearchService {
+    Searxng,
+    Brave,
+    Tavily,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LogLevel {
     Error,
     Warn,
@@ -350,18 +407,23 @@ struct Setting {
 enum Accepts {
     AccountRoots,
     Address,
+    FieldValue,
+    File,
     Folder,
     Folders,
     HostNames,
     Hosts,
+    Key,
     OneOf(&'static str),
     OptionalAddress,
     Origins,
     PostgresUrl,
+    Proxy,
     Ranges,
     Rules,
     Secret,
     Switch,
+    Url,
     Whole(i64, i64),
 }
 
@@ -390,7 +452,12 @@ impl Accepts {
 
     fn allows(&self, value: &Value) -> bool {
         match (self, value) {
-            (Self::Folder, Value::String(path)) => !path.is_empty(),
+            (Self::File | Self::Folder, Value::String(path)) => !path.is_empty(),
+            (Self::FieldValue | Self::Key, Value::String(text)) => {
+                !text.is_empty() && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+            }
+            (Self::Proxy, Value::String(url)) => url.parse::<ProxyAddress>().is_ok(),
+            (Self::Url, Value::String(url)) => HttpUrl::parse(url).is_ok(),
             (Self::Folders, Value::Array(paths)) => {
                 paths.iter().all(|path| path.as_str().is_some_and(|path| !path.is_empty()))
             }
@@ -417,8 +484,8 @@ impl Accepts {
     fn show(&self, value: Option<Value>) -> String {
         match (self, value) {
             (_, None) => "(none)".to_owned(),
-            (Self::Secret, _) => format!("{HIDDEN:?}"),
-            (Self::PostgresUrl, Some(Value::String(url))) => {
+            (Self::Key | Self::Secret, _) => format!("{HIDDEN:?}"),
+            (Self::PostgresUrl | Self::Proxy, Some(Value::String(url))) => {
                 format!("{:?}", without_password(&url))
             }
             (_, Some(value)) => value.to_string(),
@@ -428,7 +495,7 @@ impl Accepts {
     /// Shows a value that was refused. In a malformed value the secret part cannot be found, so all of it is hidden.
     fn show_refused(&self, value: &Value) -> String {
         match self {
-            Self::Secret | Self::PostgresUrl => "(hidden)".to_owned(),
+            Self::Key | Self::Proxy | Self::Secret | Self::PostgresUrl => "(hidden)".to_owned(),
             _ => value.to_string(),
         }
     }
@@ -447,16 +514,21 @@ impl fmt::Display for Accepts {
                 "a list of origins such as \"https://example.com:8443\"; in the environment with commas between them",
             ),
             Self::Address => f.write_str("an IP address with a port, such as \"127.0.0.1:3000\""),
+            Self::FieldValue => f.write_str("a text of ASCII characters"),
+            Self::File => f.write_str("the path of a file"),
             Self::Folder => f.write_str("the path of a folder"),
             Self::Folders => f.write_str("a list of folders; in the environment with colons between them"),
             Self::Hosts => f.write_str("a list of hosts; in the environment with commas between them"),
             Self::OptionalAddress => f.write_str("an IP address with a port, `auto` or `none`"),
+            Self::Key => f.write_str("an access key"),
             Self::OneOf(names) => write!(f, "one of {names}"),
             Self::PostgresUrl => f.write_str("a URL such as \"postgres://user@host/database\""),
+            Self::Proxy => f.write_str("a URL such as \"http://user:password@host:3128\""),
             Self::Ranges => f.write_str("a list of address ranges; in the environment with commas between them"),
             Self::Rules => f.write_str("a list of rules; in the environment with semicolons between them"),
             Self::Secret => write!(f, "a text of at least {SECRET_MIN_CHARS} characters"),
             Self::Switch => f.write_str("true or false"),
+            Self::Url => f.write_str("a URL such as \"https://example.com/api\""),
             Self::Whole(min, max) => write!(f, "a whole number from {min} to {max}"),
         }
     }

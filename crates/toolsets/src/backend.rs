@@ -1,8 +1,14 @@
 //! The `backend` toolset: specification 003.
 
+mod browse_web;
 mod data_analyze;
 mod data_visualize;
 mod execute_shell_command;
+mod github_create_file_in_repo;
+mod github_create_repo;
+mod github_get_pr_details;
+mod github_merge_pr;
+mod github_post_pr_comment;
 mod list_files;
 mod memory_delete;
 mod memory_list;
@@ -24,11 +30,18 @@ use toolrest_core::{Dialect, ErrorKind, Notice, Result, Success, ToolError, Tool
 pub fn toolset(services: &Services) -> Toolset {
     let executor = || Arc::clone(&services.executor);
     let memories = || Arc::clone(&services.memories);
+    let github = || Arc::clone(&services.github);
     Toolset::new("backend", Arc::new(BackendDialect))
         .with(read_file::ReadFile)
         .with(write_file::WriteFile)
         .with(list_files::ListFiles)
         .with(execute_shell_command::ExecuteShellCommand(executor()))
+        .with(browse_web::BrowseWeb(Arc::clone(&services.web)))
+        .with(github_create_repo::GitHubCreateRepo(github()))
+        .with(github_get_pr_details::GitHubGetPrDetails(github()))
+        .with(github_post_pr_comment::GitHubPostPrComment(github()))
+        .with(github_merge_pr::GitHubMergePr(github()))
+        .with(github_create_file_in_repo::GitHubCreateFileInRepo(github()))
         .with(data_analyze::DataAnalyze(executor()))
         .with(data_visualize::DataVisualize(executor()))
         .with(memory_save::MemorySave(memories()))

@@ -1,7 +1,7 @@
 use super::*;
 
 /// The codes of specification 002, those that the contract adds, and those for the limits of a server.
-const SYSTEM_CODES: [&str; 17] = [
+const SYSTEM_CODES: [&str; 18] = [
     "INVALID_PATH",
     "FILE_NOT_FOUND",
     "PERMISSION_DENIED",
@@ -16,6 +16,7 @@ const SYSTEM_CODES: [&str; 17] = [
     "APPROVAL_REQUIRED",
     "APPROVAL_DENIED",
     "NOT_CONFIGURED",
+    "NETWORK_ERROR",
     "RATE_LIMITED",
     "QUOTA_EXCEEDED",
     "STORAGE_FULL",

@@ -16,6 +16,9 @@ pub mod workspace;
 use std::sync::Arc;
 use toolrest_core::{Memories, NoMemories, NoSecrets, Secrets, Toolsets};
 use toolrest_ops::exec::{ExecOptions, Executor, ProcessOptions, Processes};
+use toolrest_ops::github::{GitHub, GitHubOptions, NoTokens};
+use toolrest_ops::outside::http_client::HttpClient;
+use toolrest_ops::web::Web;
 
 /// The services that tools use in addition to the workspace.
 #[derive(Clone)]
@@ -28,6 +31,10 @@ pub struct Services {
     pub memories: Arc<dyn Memories>,
     /// Reads the secrets of workspaces; see [`toolrest_core::secret_of_call`].
     pub secrets: Arc<dyn Secrets>,
+    /// Reaches the web.
+    pub web: Arc<Web>,
+    /// Reaches GitHub.
+    pub github: Arc<GitHub>,
 }
 
 impl Services {
@@ -35,7 +42,9 @@ impl Services {
     pub fn none() -> Self {
         let executor = Arc::new(Executor::refusing(ExecOptions::default(), "this server runs no programs"));
         let processes = Arc::new(Processes::new(Arc::clone(&executor), ProcessOptions::default()));
-        Self { executor, processes, memories: Arc::new(NoMemories), secrets: Arc::new(NoSecrets) }
+        let github = GitHub::new(&HttpClient::default(), GitHubOptions::default(), Arc::new(NoTokens));
+        let (memories, secrets) = (Arc::new(NoMemories), Arc::new(NoSecrets));
+        Self { executor, processes, memories, secrets, web: Arc::default(), github: Arc::new(github) }
     }
 }
 

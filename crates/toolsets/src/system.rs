@@ -11,6 +11,8 @@ mod run_code;
 mod start_process;
 mod stop_process;
 mod wait_process;
+mod web_fetch;
+mod web_search;
 mod write_file;
 mod write_input;
 
@@ -31,6 +33,8 @@ pub fn toolset(services: &Services) -> Toolset {
         .with(delete_file::DeleteFile)
         .with(move_file::MoveFile)
         .with(run_code::RunCode(Arc::clone(&services.executor)))
+        .with(web_fetch::WebFetch(Arc::clone(&services.web)))
+        .with(web_search::WebSearch(Arc::clone(&services.web)))
         .with(start_process::StartProcess(processes()))
         .with(list_processes::ListProcesses(processes()))
         .with(read_output::ReadOutput(processes()))

@@ -113,6 +113,24 @@ impl HostPattern {
     }
 }
 
+/// The hosts that `web_fetch` reaches without asking, with patterns such as `docs.rs`, `*.example.com`, `example.com:8443`
+/// or `*`. A pattern without a port is about the usual ports of the schemes.
+#[derive(Debug, Default)]
+pub struct FetchHosts(Vec<HostPattern>);
+
+impl FetchHosts {
+    /// Reads the patterns.
+    pub fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Self {
+        Self(patterns.into_iter().map(HostPattern::new).collect())
+    }
+
+    /// Whether a host is among them. It has a port if that is not the usual one of its scheme.
+    pub(crate) fn contains(&self, host: &str) -> bool {
+        let (_, port) = split_port(host);
+        self.0.iter().any(|pattern| pattern.port == port && pattern.matches(host))
+    }
+}
+
 fn split_port(text: &str) -> (String, Option<String>) {
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     match text.rsplit_once(':').filter(|(_, port)| is_port(port)) {

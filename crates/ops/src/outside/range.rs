@@ -33,6 +33,11 @@ impl AddressRange {
         Self { first: first.to_bits(), bits }
     }
 
+    /// Returns the range of all addresses.
+    pub(super) const fn all() -> Self {
+        Self::v6(Ipv6Addr::UNSPECIFIED, 0)
+    }
+
     pub const fn contains(&self, address: IpAddr) -> bool {
         let address = match address {
             IpAddr::V4(address) => address.to_ipv6_mapped(),

@@ -1,0 +1,127 @@
+//! Reads a page for a task.
+
+use super::summary::extract;
+use super::{Web, bad_url, markdown, text};
+use crate::outside::http_client::{HttpRequest, HttpResponse, HttpUrl};
+use dom_smoothie::{Config, Readability, TextMode};
+use http::{HeaderMap, HeaderValue, header};
+use toolrest_core::{CallCx, ErrorKind, Result, ToolError};
+
+/// Length of a text below which a page with scripts is taken to need them.
+const MIN_TEXT_CHARS: usize = 200;
+/// Maximum number of elements of a page that is read.
+const MAX_ELEMENTS: usize = 100_000;
+/// Maximum length of a task.
+const MAX_TASK_CHARS: usize = 4_000;
+
+/// A page that was read.
+pub struct BrowsedPage {
+    /// What the page says about the task.
+    pub summary: String,
+    /// Where the summary is from.
+    pub source: SummarySource,
+    /// The title of the page.
+    pub title: Option<String>,
+    /// The address of the page, after redirects.
+    pub url: String,
+    /// The status, if it is an error.
+    pub error_status: Option<u16>,
+}
+
+/// How a summary was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SummarySource {
+    /// A model wrote it.
+    Model,
+    /// It consists of sentences of the page.
+    Extract,
+}
+
+/// The text of a page for readers.
+struct ReadableText {
+    title: Option<String>,
+    text: String,
+    has_scripts: bool,
+}
+
+impl Web {
+    /// Reads a page, and summarises what it says about a task.
+    pub async fn browse(&self, cx: &CallCx, url: &str, task: &str) -> Result<BrowsedPage> {
+        let url = HttpUrl::parse(url).map_err(|error| bad_url("url", &error))?;
+        if task.trim().is_empty() || task.chars().count() > MAX_TASK_CHARS {
+            let message = format!("`task_description` must have 1 to {MAX_TASK_CHARS} characters");
+            return Err(ToolError::argument("task_description", message));
+        }
+        let _slot = self.enter(cx).await?;
+        let accept = HeaderValue::from_static("text/html,application/xhtml+xml,text/*;q=0.9,*/*;q=0.5");
+        let fields = HeaderMap::from_iter([(header::ACCEPT, accept)]);
+        let response = self.get_judged(cx, HttpRequest { fields, ..HttpRequest::get(url) }, None).await?;
+        let (status, url) = (response.status, response.url.to_string());
+        let readable = readable_text(cx, response).await?;
+        if status.is_client_error() || status.is_server_error() {
+            cx.warn(format!("The page answered with the status {status}: its text is that of an error page"));
+        } else if readable.has_scripts && readable.text.chars().count() < MIN_TEXT_CHARS {
+            let warning =
+                "The page has almost no text of its own: it is made by scripts, which this server does not run";
+            cx.warn(warning.to_owned());
+        }
+        let (summary, source) = self.summarize(cx, task, &readable.text).await;
+        let summary = if summary.is_empty() { "The page has no text.".to_owned() } else { summary };
+        let error_status = (!status.is_success()).then_some(status.as_u16());
+        Ok(BrowsedPage { summary, source, title: readable.title, url, error_status })
+    }
+
+    async fn summarize(&self, cx: &CallCx, task: &str, text: &str) -> (String, SummarySource) {
+        if let Some(model) = self.model.as_ref().filter(|_| !text.is_empty()) {
+            match model.summarize(&self.own_client, self.limits(None), task, text).await {
+                Ok(summary) => return (summary, SummarySource::Model),
+                Err(error) => {
+                    tracing::warn!(%error, "the model for summaries failed");
+                    cx.warn(format!(
+                        "The model made no summary ({error}); the summary consists of sentences of the page"
+                    ));
+                }
+            }
+        }
+        (extract(text, task), SummarySource::Extract)
+    }
+}
+
+/// Returns the text of a page. Pages of HTML are reduced to their article, if they have one.
+async fn readable_text(cx: &CallCx, response: HttpResponse) -> Result<ReadableText> {
+    crate::heavy::run(cx, response.body.len(), move |_| {
+        let media_type = text::media_type(&response.fields);
+        let Some(content) = text::decode(&response.fields, &response.body) else {
+            let kind = if media_type.is_empty() { "unknown content" } else { media_type.as_str() };
+            let message =
+                format!("{} is not a page of text, but {kind} of {} bytes", response.url, response.body.len());
+            return Err(ToolError::new(ErrorKind::WrongType, message).about("url"));
+        };
+        if !text::is_html(&media_type, &content) {
+            return Ok(ReadableText { title: None, text: content.trim().to_owned(), has_scripts: false });
+        }
+        article(&content, &response.url.to_string())
+    })
+    .await
+}
+
+fn article(html: &str, url: &str) -> Result<ReadableText> {
+    markdown::on_deep_stack(|| {
+        markdown::check_depth(html)?;
+        let has_scripts = html.contains("<script");
+        let config =
+            Config { max_elements_to_parse: MAX_ELEMENTS, text_mode: TextMode::Formatted, ..Config::default() };
+        let article = Readability::new(html, Some(url), Some(config)).and_then(|mut reader| reader.parse());
+        let found = article.ok().filter(|article| !article.text_content.trim().is_empty());
+        let title = |title: &str| Some(title.trim().to_owned()).filter(|title| !title.is_empty());
+        match found {
+            Some(article) => Ok(ReadableText {
+                title: title(&article.title),
+                text: article.text_content.trim().to_owned(),
+                has_scripts,
+            }),
+            // Not an article: a list, a form, a short notice.
+            None => Ok(ReadableText { title: None, text: markdown::convert(html)?, has_scripts }),
+        }
+    })
+}
