@@ -4,6 +4,7 @@
 
 mod browse;
 mod fetch;
+mod html;
 mod markdown;
 mod robots;
 pub mod search;

@@ -1,7 +1,7 @@
 //! Reads a page for a task.
 
 use super::summary::extract;
-use super::{Web, bad_url, markdown, text};
+use super::{Web, bad_url, html, markdown, text};
 use crate::outside::http_client::{HttpRequest, HttpResponse, HttpUrl};
 use dom_smoothie::{Config, Readability, TextMode};
 use http::{HeaderMap, HeaderValue, header};
@@ -105,23 +105,23 @@ async fn readable_text(cx: &CallCx, response: HttpResponse) -> Result<ReadableTe
     .await
 }
 
-fn article(html: &str, url: &str) -> Result<ReadableText> {
-    markdown::on_deep_stack(|| {
-        markdown::check_depth(html)?;
-        let has_scripts = html.contains("<script");
+/// Returns the text of a page: that of its article, or else of the whole page.
+fn article(page: &str, url: &str) -> Result<ReadableText> {
+    let has_scripts = page.contains("<script");
+    let found = html::with_tree(page, |_| {
+        // It parses the page again, which the limits allow.
         let config =
             Config { max_elements_to_parse: MAX_ELEMENTS, text_mode: TextMode::Formatted, ..Config::default() };
-        let article = Readability::new(html, Some(url), Some(config)).and_then(|mut reader| reader.parse());
-        let found = article.ok().filter(|article| !article.text_content.trim().is_empty());
-        let title = |title: &str| Some(title.trim().to_owned()).filter(|title| !title.is_empty());
-        match found {
-            Some(article) => Ok(ReadableText {
-                title: title(&article.title),
-                text: article.text_content.trim().to_owned(),
-                has_scripts,
-            }),
-            // Not an article: a list, a form, a short notice.
-            None => Ok(ReadableText { title: None, text: markdown::convert(html)?, has_scripts }),
+        let article = Readability::new(page, Some(url), Some(config)).and_then(|mut reader| reader.parse());
+        let article = article.ok().map(|article| (article.title, article.text_content.trim().to_owned()));
+        Ok(article.filter(|(_, text)| !text.is_empty()))
+    })?;
+    Ok(match found {
+        Some((title, text)) => {
+            let title = Some(title.trim().to_owned()).filter(|title| !title.is_empty());
+            ReadableText { title, text, has_scripts }
         }
+        // Not an article: a list, a form, a short notice.
+        None => ReadableText { title: None, text: markdown::from_html(page)?, has_scripts },
     })
 }

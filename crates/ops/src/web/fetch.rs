@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use http::{HeaderMap, HeaderValue, Method, header};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use toolrest_core::{CallCx, ErrorKind, Result, ToolError};
+use toolrest_core::{CallCx, Result, ToolError};
 
 /// What to fetch.
 pub struct FetchRequest {
@@ -144,5 +144,4 @@ async fn body_of(cx: &CallCx, response: HttpResponse, form: Body) -> Result<Fetc
         Ok(FetchedBody::Text(content))
     })
     .await
-    .map_err(|error: ToolError| if error.kind == ErrorKind::NetworkError { error.about("format") } else { error })
 }

@@ -76,4 +76,8 @@ mod toolset_system;
 mod undo;
 mod upgrade;
 mod user_command;
+mod web;
+mod web_approvals;
+mod web_host;
+mod web_pages;
 mod workspace_settings;

@@ -2,6 +2,7 @@
 
 use std::sync::{Once, OnceLock};
 
+use crate::web_host::{WEB_ADDRESS, WebHost};
 use serde_json::Value;
 use toolrest_testkit::{Account, Backend, Postgres, Server, ServerOptions, Workspace, unique_email};
 
@@ -104,7 +105,11 @@ impl On {
 /// Returns options for a server with this backend.
 pub fn options_on(backend: Backend) -> ServerOptions {
     // Calls ask only in workspaces that say so, which the tests of approvals do.
-    Server::options(env!("CARGO_BIN_EXE_toolrest"), backend).env("TOOLREST__POLICY__APPROVALS", "off")
+    Server::options(env!("CARGO_BIN_EXE_toolrest"), backend)
+        .env("TOOLREST__POLICY__APPROVALS", "off")
+        .env("TOOLREST__WEB__ALLOW_PRIVATE", WEB_ADDRESS)
+        .env("TOOLREST__WEB__SEARCH_PROVIDER", "searxng")
+        .env("TOOLREST__WEB__SEARCH_URL", &WebHost::web().url())
 }
 
 /// Creates a user and a database workspace on a separate server.

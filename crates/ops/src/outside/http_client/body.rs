@@ -2,7 +2,8 @@
 
 use super::HttpError;
 use brotli_decompressor::DecompressorWriter;
-use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use flate2::write::MultiGzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 use http::{HeaderMap, header};
 use std::io::{self, Write};
 
@@ -21,9 +22,42 @@ enum Decoder {
     Gzip(MultiGzDecoder<Sink>),
     /// Nothing was received yet, and hosts mean two different formats by `deflate`.
     DeflateUnknown(usize),
-    Zlib(ZlibDecoder<Sink>),
-    Deflate(DeflateDecoder<Sink>),
+    Deflate(Inflater),
     Brotli(Box<DecompressorWriter<Sink>>),
+}
+
+/// Decompresses a stream of `deflate`, and knows whether it has reached its end.
+struct Inflater {
+    state: Decompress,
+    sink: Sink,
+    has_ended: bool,
+}
+
+impl Inflater {
+    fn new(has_zlib_header: bool, sink: Sink) -> Self {
+        Self { state: Decompress::new(has_zlib_header), sink, has_ended: false }
+    }
+
+    fn write_all(&mut self, mut part: &[u8]) -> io::Result<()> {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        while !self.has_ended {
+            let (read, written) = (self.state.total_in(), self.state.total_out());
+            let status = self.state.decompress(part, &mut buffer, FlushDecompress::None)?;
+            let consumed = usize::try_from(self.state.total_in() - read).map_err(io::Error::other)?;
+            let produced = usize::try_from(self.state.total_out() - written).map_err(io::Error::other)?;
+            self.sink.write_all(&buffer[..produced])?;
+            part = &part[consumed..];
+            self.has_ended = status == Status::StreamEnd;
+            if consumed == 0 && produced == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self) -> io::Result<()> {
+        if self.has_ended { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
 }
 
 /// A vector that refuses to exceed its limit.
@@ -95,17 +129,12 @@ impl BodyReader {
         if let (Decoder::DeflateUnknown(limit), Some(first)) = (&self.decoder, part.first()) {
             let sink = Sink::new(*limit);
             // The first byte of the zlib format names the method 8; in a raw stream of compressors it never does.
-            self.decoder = if first & 0x0f == 8 {
-                Decoder::Zlib(ZlibDecoder::new(sink))
-            } else {
-                Decoder::Deflate(DeflateDecoder::new(sink))
-            };
+            self.decoder = Decoder::Deflate(Inflater::new(first & 0x0f == 8, sink));
         }
         let (written, is_full) = match &mut self.decoder {
             Decoder::Plain(sink) => (sink.write_all(part), sink.is_full),
             Decoder::Gzip(decoder) => (decoder.write_all(part), decoder.get_ref().is_full),
-            Decoder::Zlib(decoder) => (decoder.write_all(part), decoder.get_ref().is_full),
-            Decoder::Deflate(decoder) => (decoder.write_all(part), decoder.get_ref().is_full),
+            Decoder::Deflate(decoder) => (decoder.write_all(part), decoder.sink.is_full),
             Decoder::Brotli(decoder) => (decoder.write_all(part), decoder.get_ref().is_full),
             // Only an empty part arrives here.
             Decoder::DeflateUnknown(_) => (Ok(()), false),
@@ -128,16 +157,14 @@ impl BodyReader {
             // A response without content, as for HEAD, has no end of its compressed data either.
             _ if self.received == 0 => return Ok(Vec::new()),
             Decoder::Gzip(decoder) => (decoder.try_finish(), decoder.get_ref().is_full),
-            Decoder::Zlib(decoder) => (decoder.try_finish(), decoder.get_ref().is_full),
-            Decoder::Deflate(decoder) => (decoder.try_finish(), decoder.get_ref().is_full),
+            Decoder::Deflate(decoder) => (decoder.finish(), decoder.sink.is_full),
             Decoder::Brotli(decoder) => (decoder.close(), decoder.get_ref().is_full),
         };
         self.result(ended, is_full)?;
         Ok(match &mut self.decoder {
             Decoder::Plain(sink) => std::mem::take(&mut sink.content),
             Decoder::Gzip(decoder) => std::mem::take(&mut decoder.get_mut().content),
-            Decoder::Zlib(decoder) => std::mem::take(&mut decoder.get_mut().content),
-            Decoder::Deflate(decoder) => std::mem::take(&mut decoder.get_mut().content),
+            Decoder::Deflate(decoder) => std::mem::take(&mut decoder.sink.content),
             Decoder::Brotli(decoder) => std::mem::take(&mut decoder.get_mut().content),
             Decoder::DeflateUnknown(_) => Vec::new(),
         })

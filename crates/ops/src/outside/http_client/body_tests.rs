@@ -86,7 +86,7 @@ fn compressed_data_that_ends_early_or_is_damaged_is_refused() {
     let brotli = BASE64_STANDARD.decode(BROTLI).unwrap();
     for (encoding, body) in [("gzip", &gzip), ("deflate", &zlib), ("br", &brotli)] {
         let cut = read(encoding, &body[..body.len() - 3], 10_000);
-        assert!(matches!(cut, Err(HttpError::BadCompression)), "{encoding}: {cut:?}");
+        assert!(matches!(cut, Err(HttpError::BadCompression)), "{encoding}");
     }
     assert!(matches!(read("gzip", b"not compressed at all", 10_000), Err(HttpError::BadCompression)));
     assert!(matches!(read("zstd", b"x", 10_000), Err(HttpError::UnknownEncoding { .. })));
