@@ -7,7 +7,7 @@
 //! `specification` names the source of the example, and `ruling` the decision where the specification is silent or
 //! contradicts itself.
 //!
-//! In every string, `${name}` is replaced by a saved value, `${workspace}` by the workspace's id, `${access_token}`,
+//! In every string, `${name}` is replaced by a saved value, `${web}` by the host of `web_pages.rs`, `${workspace}` by the workspace's id, `${access_token}`,
 //! `${viewer_token}` and `${foreign_token}` by the token of the owner, a viewer and a user who is not a member, and
 //! `${root}` by the prefix that makes a path absolute. Expected strings may be patterns: `$uuid`, `$timestamp`, `$sha256`,
 //! `$string`, `$begins:` with the start of a text, and `$positioned:` for a message that may end in ` at line N column M`.
@@ -24,24 +24,33 @@ use toolrest_testkit::{Account, Client, Reply, Request, Workspace};
 
 use crate::on::{On, text_at};
 use crate::toolset::SYSTEM;
+use crate::web_host::WebHost;
 
 /// Fields that any result may have in addition to those of the specification.
-const EXTRA_RESULT_FIELDS: [&str; 16] = [
-    "changesBy",
+const EXTRA_RESULT_FIELDS: [&str; 24] = [
+    "bodyFormat",
     "changes",
+    "changesBy",
     "changesTotal",
     "commitId",
     "conflicts",
     "diff",
     "enforcedBy",
+    "fetchedBy",
     "hash",
     "leftOut",
     "leftOutTotal",
     "limit",
-    "matched_with",
     "matchedWith",
+    "matched_with",
+    "redirectedTo",
     "skipped",
+    "status",
+    "summaryBy",
+    "title",
     "total",
+    "untrusted",
+    "url",
     "warnings",
 ];
 
@@ -272,6 +281,7 @@ impl Specification {
         let TestWorkspace { workspace, root } = workspace_for(on, users, scenario).await;
         let mut names = BTreeMap::from([
             ("workspace".to_owned(), workspace.id.clone()),
+            ("web".to_owned(), WebHost::web().url()),
             ("root".to_owned(), root),
             ("access_token".to_owned(), users.owner.access_token.clone()),
             ("viewer_token".to_owned(), users.viewer.access_token.clone()),

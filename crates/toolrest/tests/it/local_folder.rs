@@ -37,7 +37,7 @@ async fn local_workspace_with(server: &Server, token: String) -> Workspace {
 }
 
 /// Returns the local workspace of a server, for requests with the agent key that it printed.
-async fn local_workspace(server: &Server) -> Workspace {
+pub async fn local_workspace(server: &Server) -> Workspace {
     let key = printed(server, "key").await;
     assert!(key.starts_with("trk_"), "{key}");
     local_workspace_with(server, key).await

@@ -33,6 +33,8 @@ mod folder_guards;
 mod folder_history;
 mod folders;
 mod full_disk;
+mod github;
+mod github_host;
 mod grep;
 mod hashes;
 mod history;

@@ -51,15 +51,15 @@ specification! {
 
 specification! {
     spec_002 describes system:
-    definition, delete_file, errors, list_directory, move_file, read_file, run_code, write_file,
+    definition, delete_file, errors, list_directory, move_file, read_file, run_code, web_fetch, web_search, write_file,
 }
 
 pub use spec_003::EXAMPLES as TOOL_BACKEND_EXAMPLES;
 
 specification! {
     spec_003 describes backend:
-    data_analyze, data_visualize, execute_shell_command, list_files, memory_delete, memory_retrieve, memory_save, read_file,
-    write_file,
+    browse_web, data_analyze, data_visualize, execute_shell_command, list_files, memory_delete, memory_retrieve,
+    memory_save, read_file, write_file,
 }
 
 specification! {
@@ -99,7 +99,8 @@ fn every_tool_has_examples_that_succeed_and_examples_that_are_refused() {
     for specification in SPECIFICATIONS {
         let coverage = specification.coverage();
         let tools = toolsets.find(specification.toolset).unwrap().tools().map(DynTool::name);
-        for name in tools.filter(|name| !OURS.contains(name)) {
+        // The GitHub tools need an access token: `github.rs` has their examples.
+        for name in tools.filter(|name| !OURS.contains(name) && !name.starts_with("github_")) {
             let toolset = specification.toolset;
             let calls = coverage.get(name).unwrap_or_else(|| panic!("{toolset}: no example calls {name}"));
             assert!(calls.successes > 0, "{toolset}: no example of {name} succeeds");

@@ -18,7 +18,9 @@ use toolrest_testkit::{Reply, Workspace};
 use super::is_current;
 use super::schema_table::{arguments_table, result_table};
 use crate::fixture::{FileContent, fill_in, fits, is_shaped_like, write_file};
+use crate::github_host;
 use crate::on::{On, text_at};
+use crate::web_host::WebHost;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -178,7 +180,7 @@ impl Recorder<'_> {
         text += &result_table(tool.output_schema());
         text += "\n### Errors\n\n| HTTP | code | when | first line of the message |\n|---|---|---|---|\n";
         for refusal in &self.examples.refused {
-            let (workspace, names) = self.workspace().await;
+            let (workspace, names) = self.workspace(tool.name()).await;
             let reply = self.call(&workspace, tool.name(), &fill_in(&refusal.args, &names)).await;
             assert!(reply.status >= 400, "{reply}");
             let mut answer = reply.json();
@@ -193,7 +195,7 @@ impl Recorder<'_> {
 
     /// Returns the request and the answer of the call that succeeds.
     async fn example(&self, tool: &str) -> String {
-        let (workspace, names) = self.workspace().await;
+        let (workspace, names) = self.workspace(tool).await;
         let args = fill_in(&self.examples.args, &names);
         let mut answer = self.call(&workspace, tool, &args).await.success();
         let mut body = request_body(self.toolset, tool, &args);
@@ -208,12 +210,18 @@ impl Recorder<'_> {
     }
 
     /// Makes a workspace with the files of the page, makes the preparing calls, and returns what they save.
-    async fn workspace(&self) -> (Workspace, BTreeMap<String, String>) {
+    async fn workspace(&self, tool: &str) -> (Workspace, BTreeMap<String, String>) {
+        let mut names = BTreeMap::from([
+            ("web".to_owned(), WebHost::web().url()),
+            ("github".to_owned(), github_host::github().url()),
+        ]);
+        if tool.starts_with("github_") {
+            return (github_host::workspace().await, names);
+        }
         let workspace = On::Sqlite.workspace().await;
         for (path, content) in &self.page.files {
             write_file(&workspace, path, content).await;
         }
-        let mut names = BTreeMap::new();
         for PreparingCall { tool, args, save } in &self.examples.prepare {
             let answer = self.call(&workspace, tool, &fill_in(args, &names)).await.success();
             for (name, pointer) in save {
@@ -286,6 +294,7 @@ fn replace_varying_values(value: &mut Value, ids: &mut Vec<String>) {
                 _ => format!("019a5c3e-7d10-7000-8000-{number:012}"),
             };
         }
+        Value::String(text) if text.contains("127.0.0.") => *text = with_public_hosts(text),
         Value::String(text) if fits("$timestamp", text) => "2026-11-18T09:30:00.000Z".clone_into(text),
         Value::Array(items) => items.iter_mut().for_each(|item| replace_varying_values(item, ids)),
         Value::Object(fields) => {
@@ -301,6 +310,16 @@ fn replace_varying_values(value: &mut Value, ids: &mut Vec<String>) {
         }
         _ => {}
     }
+}
+
+/// Replaces the hosts that play the web and GitHub by those that they play.
+fn with_public_hosts(text: &str) -> String {
+    let (web, github) = (WebHost::web().url(), github_host::github().url());
+    let hosts = [(web, "https://example.com"), (github, "https://github.com")];
+    hosts.into_iter().fold(text.to_owned(), |text, (url, public)| {
+        let (host, public_host) = (url.trim_start_matches("http://"), public.trim_start_matches("https://"));
+        text.replace(&url, public).replace(host, public_host)
+    })
 }
 
 /// Lays JSON out for reading: what fits into a line is one line.
