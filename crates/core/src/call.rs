@@ -42,6 +42,9 @@ pub enum Permission {
     OwnHand,
     /// A person who approved the call.
     Approved(ApprovedCall),
+    /// An approver of this program, to which the call was shown. The conditions must hold when the call commits, so that
+    /// it does what was shown.
+    ApprovedHere(Vec<Expect>),
 }
 
 /// An approved call that this process runs.

@@ -464,6 +464,7 @@ impl Engine {
             Permission::Approved(approved) if !approved.conditions.is_empty() => {
                 Commits::ApplyIf(approved.conditions.clone())
             }
+            Permission::ApprovedHere(conditions) if !conditions.is_empty() => Commits::ApplyIf(conditions.clone()),
             _ => Commits::Apply,
         };
         let opened = self.open(call.workspace, call.caller, tool.action().needs()).await?;
@@ -546,7 +547,7 @@ fn asking(permission: &Permission) -> Asking {
     match permission {
         Permission::Ask => Asking::Stop,
         Permission::OwnHand => Asking::OwnHand,
-        Permission::Approved(_) => Asking::Approved,
+        Permission::Approved(_) | Permission::ApprovedHere(_) => Asking::Approved,
     }
 }
 

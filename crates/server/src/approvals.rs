@@ -33,7 +33,7 @@ const MAX_RESULT_BYTES: usize = 1 << 20;
 /// How many waiting calls are looked at in one step after new rules.
 const RELEASE_PAGE: u32 = 100;
 /// How often an approved call is started over because a file changed between its preview and its commit.
-const MAX_RACES: usize = 5;
+pub(crate) const MAX_RACES: usize = 5;
 /// Time after which a waiting call asks the database, if no signal came.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -93,6 +93,7 @@ async fn ask(runtime: &Arc<Runtime>, call: Call, options: AskOptions) -> Result<
     let (approval, is_new) = runtime.store.ask(access, new).await?;
     if is_new {
         tracing::info!(approval.id = %approval.id, tool.set = approval.call.toolset, tool.name = approval.call.tool, "a call waits for approval");
+        runtime.tell_asked(&approval);
     }
     decided(runtime, approval, deadline).await
 }
@@ -314,7 +315,7 @@ async fn run_as_shown(runtime: &Runtime, approval: &Approval) -> Result<Option<E
     Err(ToolError::new(ErrorKind::Conflict, "The files change all the time, so the approved call was not run"))
 }
 
-fn is_race(kind: ErrorKind) -> bool {
+pub(crate) fn is_race(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Stale | ErrorKind::Conflict | ErrorKind::AlreadyExists | ErrorKind::NotFound)
 }
 

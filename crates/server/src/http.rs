@@ -26,7 +26,7 @@ mod tools;
 mod workspaces;
 
 use crate::auth::{AttemptCounter, RefusedAddresses, SignInLink};
-use crate::connection::Connections;
+use crate::connection::{self, Connections};
 use crate::runtime::Runtime;
 use crate::settings::Settings;
 use crate::tool_backend::ServedWorkspace;
@@ -36,8 +36,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
-pub(crate) use budget::Budget;
-use budget::Scope;
+use budget::{Budget, Scope};
 use futures_util::FutureExt;
 use host::{HostRules, ListedOrigin};
 use http::{HeaderName, HeaderValue, Request, StatusCode, header};
@@ -50,7 +49,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolrest_core::{Action, ErrorKind, FairQueue, Result, ToolError};
+use toolrest_core::{Action, ErrorKind, FairQueue, QueueLimits, Result, ToolError};
 use toolrest_ops::outside::AddressRange;
 use tower::ServiceExt;
 use tracing::Instrument;
@@ -79,6 +78,36 @@ pub(crate) struct App {
     pub(crate) stopping: tokio::sync::watch::Sender<bool>,
     /// The queue that limits open event streams.
     pub(crate) event_streams: FairQueue,
+}
+
+impl App {
+    pub(crate) fn new(runtime: Arc<Runtime>) -> Self {
+        let settings = &runtime.settings;
+        let event_streams = FairQueue::new(QueueLimits {
+            in_all: usize::MAX,
+            per_account: settings.quotas.event_streams_per_account,
+            per_workspace: usize::MAX,
+        });
+        // Half of the descriptors are kept for files and the database.
+        let limit = connection::open_files_limit().map_or(usize::MAX, |files| files / 2);
+        Self {
+            connections: Connections::new(settings.limits.connections.min(limit)),
+            sign_in_link: SignInLink::default(),
+            refused_sign_ins: RefusedAddresses::default(),
+            refused_registrations: RefusedAddresses::default(),
+            attempts: AttemptCounter::default(),
+            budget: Budget::new(
+                settings.limits.in_flight_bytes,
+                settings.limits.body_bytes.max(settings.limits.response_bytes),
+            ),
+            served_workspace: ServedWorkspace::default(),
+            // The settings were checked when they were read.
+            proxies: settings.server.trusted_proxies.iter().filter_map(|range| range.parse().ok()).collect(),
+            stopping: tokio::sync::watch::Sender::new(false),
+            event_streams,
+            runtime,
+        }
+    }
 }
 
 impl Deref for App {
@@ -176,8 +205,10 @@ fn routes() -> Vec<Route> {
         Route::post("/api/v1/workspaces/{workspace}/files/{file}/restore", files::restore)
             .for_keys(Action::Write)
             .recorded_as("restore"),
+        Route::get("/api/v1/workspaces/{workspace}/history/{*path}", files::history).for_keys(Action::Read),
         Route::get("/api/v1/workspaces/{workspace}/trash", files::trash).for_keys(Action::Read),
         Route::get("/api/v1/workspaces/{workspace}/commits", files::commits).for_keys(Action::Read),
+        Route::get("/api/v1/workspaces/{workspace}/commits/{commit}", files::commit_info).for_keys(Action::Read),
         Route::get("/api/v1/workspaces/{workspace}/commits/{commit}/diff", files::diff).for_keys(Action::Read),
         Route::post("/api/v1/workspaces/{workspace}/commits/{commit}/undo", files::undo)
             .for_keys(Action::Write)

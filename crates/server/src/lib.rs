@@ -2,9 +2,11 @@
 
 mod accounts;
 mod approvals;
+mod approver;
 mod auth;
 mod connection;
 mod http;
+mod in_process;
 mod local;
 mod lock_file;
 mod logging;
@@ -23,9 +25,11 @@ pub mod settings;
 pub mod tool_backend;
 mod upkeep;
 
+pub use approver::{ApprovalRequest, Approver, ApproverDecision};
+pub use in_process::InProcessServer;
 pub use local::Local;
 pub use logging::start as start_logging;
 pub use outside::OutsideError;
-pub use runtime::{Runtime, StartError};
+pub use runtime::{Runtime, RuntimeOptions, StartError};
 pub use served_folder::ServedFolder;
 pub use server::Server;

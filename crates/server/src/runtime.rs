@@ -1,5 +1,6 @@
 //! The runtime: the store, the sandbox, the toolsets and the engine, without a port.
 
+use crate::approver::{self, Approver};
 use crate::auth::{AccessTokens, AgentKeys, KeyUses, Passwords, fresh_secret};
 use crate::local::{self, Local};
 use crate::lock_file::LockFile;
@@ -18,15 +19,15 @@ use std::{
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 use tokio::task::JoinHandle;
 use toolrest_core::{
-    Call, CallId, CallOutcome, Caller, Engine, ErrorKind, JsonText, Key, Limits, Memories, Permission, Recorder,
-    Redactor, Result, ToolError, WorkspaceId,
+    Approval, Call, CallId, CallOutcome, Caller, Engine, ErrorKind, JsonText, Key, Limits, Memories, Permission,
+    Recorder, Redactor, Result, ToolError, Toolset, Toolsets, WorkspaceId,
 };
 use toolrest_ops::exec::{Executor, Processes};
 use toolrest_store::{Instance, Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};
@@ -59,7 +60,37 @@ pub struct Runtime {
     /// This process.
     instance: Instance,
     stopping: AtomicBool,
+    /// Called whenever a call begins to wait for a person.
+    asked: OnceLock<AskedCallback>,
+    /// Decides about calls of this program.
+    approver: Option<Arc<dyn Approver>>,
     upkeep: JoinHandle<()>,
+}
+
+/// A function that learns of a call that waits for a person.
+pub(crate) type AskedCallback = Box<dyn Fn(&Approval) + Send + Sync>;
+
+/// What a program adds to a runtime.
+#[derive(Default)]
+pub struct RuntimeOptions {
+    toolsets: Vec<Toolset>,
+    approver: Option<Arc<dyn Approver>>,
+}
+
+impl RuntimeOptions {
+    /// Adds a toolset of the program beside those of Toolrest.
+    #[must_use]
+    pub fn with_toolset(mut self, toolset: Toolset) -> Self {
+        self.toolsets.push(toolset);
+        self
+    }
+
+    /// Has the calls of [`Runtime::call`] judged by the rules whoever calls, and this approver asked where they ask.
+    #[must_use]
+    pub fn with_approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approver = Some(Arc::new(approver));
+        self
+    }
 }
 
 /// Why a runtime or a server could not start.
@@ -125,6 +156,11 @@ impl From<StoreError> for StartError {
 impl Runtime {
     /// Opens the database, migrates it, and starts the sandbox and the periodic tasks.
     pub async fn open(settings: Settings) -> Result<Self, StartError> {
+        Self::open_with(settings, RuntimeOptions::default()).await
+    }
+
+    /// Opens a runtime like [`Runtime::open`], with toolsets and an approver of the program.
+    pub async fn open_with(settings: Settings, options: RuntimeOptions) -> Result<Self, StartError> {
         create_data_dir(&settings)?;
         let store = open_store(&settings).await?;
         let secret = match &settings.jwt.secret {
@@ -155,8 +191,10 @@ impl Runtime {
         let services = programs::start(&settings, memories, Arc::<SecretVault>::clone(&secrets), outside).await;
         warn_of_shared_programs(&settings, services.executor.shared());
         let policy = Arc::new(StoredPolicy::new(Arc::clone(&store), &settings)?);
+        let RuntimeOptions { toolsets, approver } = options;
+        let toolsets = toolsets.into_iter().fold(toolrest_toolsets::all(&services), Toolsets::with);
         let engine = Engine::new(
-            toolrest_toolsets::all(&services),
+            toolsets,
             Arc::<StoredWorkspaces>::clone(&workspaces),
             policy,
             Arc::<WriteBehind>::clone(&records),
@@ -192,6 +230,8 @@ impl Runtime {
             records,
             instance,
             stopping: AtomicBool::new(false),
+            asked: OnceLock::new(),
+            approver,
             upkeep,
         })
     }
@@ -213,6 +253,9 @@ impl Runtime {
     }
 
     /// Calls a tool. The outcome can be rendered as JSON, as a text for models, or in the format of the toolset.
+    ///
+    /// With an [`Approver`] the call is judged by the rules, and the approver is asked where they ask. Without one, a
+    /// person's call is the person's own hand, which only `deny` refuses, and a key's call fails where a rule asks.
     pub async fn call(
         &self,
         workspace: WorkspaceId,
@@ -232,9 +275,24 @@ impl Runtime {
             workspace,
             session: String::new(),
         };
+        if let Some(approver) = &self.approver {
+            return approver::call(self, call, &**approver).await;
+        }
         // A person's own program is the person's own hand; a key is judged like any agent.
         let permission = if caller.key.is_some() { Permission::Ask } else { Permission::OwnHand };
         self.engine.call(&call, &permission, Ok).await
+    }
+
+    /// Has a function called whenever a call begins to wait for a person. Returns false if there is one already.
+    pub(crate) fn on_asked(&self, notify: AskedCallback) -> bool {
+        self.asked.set(notify).is_ok()
+    }
+
+    /// Tells of a call that waits for a person.
+    pub(crate) fn tell_asked(&self, approval: &Approval) {
+        if let Some(notify) = self.asked.get() {
+            notify(approval);
+        }
     }
 
     /// Returns the id of this process.

@@ -1,14 +1,13 @@
 //! The server: a runtime, and the loop that accepts connections.
 
 use crate::approvals;
-use crate::auth::{AttemptCounter, RefusedAddresses, SignInLink};
-use crate::connection::{self, Connections, StallTimeout};
-use crate::http::{self, App, Budget, Site};
+use crate::connection::StallTimeout;
+use crate::http::{self, App, Site};
 use crate::metrics;
 use crate::runtime::{Runtime, StartError};
 use crate::served_folder::ServedFolder;
 use crate::settings::Settings;
-use crate::tool_backend::{self, ServedWorkspace};
+use crate::tool_backend;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -20,7 +19,7 @@ use std::{
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use toolrest_core::{FairQueue, QueueLimits};
+use toolrest_core::Approval;
 
 /// Maximum time for receiving the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -51,30 +50,7 @@ impl Server {
             None => None,
         };
         let tool_backend = tool_backend::listen(settings).await?;
-        let event_streams = FairQueue::new(QueueLimits {
-            in_all: usize::MAX,
-            per_account: settings.quotas.event_streams_per_account,
-            per_workspace: usize::MAX,
-        });
-        // Half of the descriptors are kept for files and the database.
-        let limit = connection::open_files_limit().map_or(usize::MAX, |files| files / 2);
-        let app = Arc::new(App {
-            connections: Connections::new(settings.limits.connections.min(limit)),
-            sign_in_link: SignInLink::default(),
-            refused_sign_ins: RefusedAddresses::default(),
-            refused_registrations: RefusedAddresses::default(),
-            attempts: AttemptCounter::default(),
-            budget: Budget::new(
-                settings.limits.in_flight_bytes,
-                settings.limits.body_bytes.max(settings.limits.response_bytes),
-            ),
-            served_workspace: ServedWorkspace::default(),
-            // The settings were checked when they were read.
-            proxies: settings.server.trusted_proxies.iter().filter_map(|range| range.parse().ok()).collect(),
-            stopping: tokio::sync::watch::Sender::new(false),
-            event_streams,
-            runtime,
-        });
+        let app = Arc::new(App::new(runtime));
         let served_folder = match &app.settings.folders.local_dir {
             Some(folder) => Some(ServedFolder::open(&app, folder).await?),
             None => None,
@@ -84,6 +60,12 @@ impl Server {
         });
         let approvals = AbortOnDrop(tokio::spawn(approvals::sweep(Arc::downgrade(&app.runtime))));
         Ok(Self { app, listener, address, metrics, tool_backend, served_folder, _approvals: approvals })
+    }
+
+    /// Has a function called whenever a call begins to wait for a person on this server. Returns false if there is one
+    /// already.
+    pub fn on_asked(&self, notify: impl Fn(&Approval) + Send + Sync + 'static) -> bool {
+        self.app.on_asked(Box::new(notify))
     }
 
     /// Returns the folder of `serve --dir`, if the server was started so.

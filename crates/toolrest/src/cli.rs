@@ -1,11 +1,14 @@
 //! The command line.
 
-use crate::commands::{backup, restore, secrets, user};
+use crate::commands::{
+    Output, WorkspaceCommand, backup, failure::Failure, restore, secrets, terminal::ColorChoice, user,
+};
 use crate::{
     doctor,
     setup::{self, BackgroundSetup},
+    waiting_notices,
 };
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::{
     error::Error,
     io::ErrorKind,
@@ -24,6 +27,12 @@ const DEFAULT_CONFIG: &str = "toolrest.toml";
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Print one JSON document on standard output, where the command has data
+    #[arg(long, global = true, help_heading = "Output")]
+    json: bool,
+    /// When output has colours
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto", help_heading = "Output")]
+    color: ColorChoice,
 }
 
 #[derive(Subcommand)]
@@ -54,7 +63,7 @@ enum Command {
         data: DataOptions,
     },
     /// Restore a backup into a data folder that has no database.
-    Restore {
+    RestoreBackup {
         /// Folder that `toolrest backup` created
         from: PathBuf,
         #[command(flatten)]
@@ -79,6 +88,8 @@ enum Command {
         #[command(subcommand)]
         what: Setup,
     },
+    #[command(flatten)]
+    Workspace(WorkspaceCommand),
 }
 
 #[derive(Subcommand)]
@@ -116,8 +127,8 @@ struct Options {
 }
 
 /// The options that name the data of a server.
-#[derive(Args)]
-struct DataOptions {
+#[derive(Args, Clone)]
+pub(crate) struct DataOptions {
     /// Folder for the embedded database [setting server.data_dir]
     #[arg(long, value_name = "DIR", global = true)]
     data_dir: Option<String>,
@@ -131,7 +142,10 @@ struct DataOptions {
 
 impl Cli {
     pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
+        let output = Output { json: self.json, color: self.color };
         match self.command {
+            Command::Workspace(command) => Ok(command.run(output, Self::command())?),
+            _ if output.json => Err(Failure::Usage("this command prints no JSON; leave out --json".to_owned()).into()),
             Command::Serve { options, setup_python } => serve(options.load()?.settings, setup_python),
             Command::Config { reference: true, .. } => {
                 print!("{}", settings::reference());
@@ -146,7 +160,7 @@ impl Cli {
                 let (loaded, file) = data.load_with_file()?;
                 Ok(backup::run(&loaded.settings, file.as_ref(), &to)?)
             }
-            Command::Restore { from, data } => Ok(restore::run(&data.load(Vec::new())?.settings, &from)?),
+            Command::RestoreBackup { from, data } => Ok(restore::run(&data.load(Vec::new())?.settings, &from)?),
             Command::User { action, data } => user::run(action, &data.load(Vec::new())?.settings),
             Command::Secrets { action, data } => secrets::run(action, &data.load(Vec::new())?.settings),
             Command::Setup { what: Setup::Python { to, options } } => {
@@ -181,7 +195,7 @@ type ConfigFile = (PathBuf, String);
 
 impl DataOptions {
     /// Loads the settings, with the values of further flags.
-    fn load(
+    pub(crate) fn load(
         self,
         further: Vec<(&'static str, &'static str, Option<String>)>,
     ) -> Result<LoadedSettings, Box<dyn Error>> {
@@ -256,8 +270,16 @@ async fn run_server(settings: Settings, setup_python: bool) -> Result<(), Box<dy
         None => settings.server.data_dir.display().to_string(),
     };
     let python = python::folder(&settings);
+    let local_dir = settings.folders.local_dir.clone();
     let server = Server::start(settings).await?;
     let base = format!("http://{}", server.address());
+    waiting_notices::start(
+        &server,
+        match &local_dir {
+            Some(folder) => format!("--dir {}", folder.display()),
+            None => format!("--server {base}"),
+        },
+    );
     println!("Toolrest is listening on {base}");
     println!("  health  {base}/health");
     println!("  tools   {base}/api/v1/toolsets/workspace");

@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod doctor;
 mod setup;
+mod waiting_notices;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -20,7 +21,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("toolrest: {error}");
-            ExitCode::FAILURE
+            let code = error.downcast_ref::<commands::failure::Failure>().map_or(1, |failure| failure.exit_code());
+            ExitCode::from(code)
         }
     }
 }

@@ -19,7 +19,7 @@ const MAX_HASHED_BYTES: u64 = 4 << 20;
 pub(crate) struct Shown {
     pub(crate) asks: Vec<Ask>,
     pub(crate) preview: ApprovalPreview,
-    pub(super) conditions: Vec<Expect>,
+    pub(crate) conditions: Vec<Expect>,
 }
 
 impl Shown {

@@ -133,6 +133,40 @@ pub(crate) async fn versions(State(app): State<Arc<App>>, target: WorkspaceReque
     ok(&json!({ "versions": versions, "truncated": truncated }))
 }
 
+/// Lists the versions of the file at a path; if there is none, those of the file that was removed from there last.
+pub(crate) async fn history(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
+    let path = target.file_path(&app).await?;
+    let page: Page<i64> = target.page(&app, &query).await?;
+    let workspace = open(&app, &target, Role::Viewer).await?;
+    let found = match workspace.stat(&path).await? {
+        Some(entry) => Some(entry),
+        None => removed_from(&*workspace, &path).await?,
+    };
+    let entry = found.ok_or_else(|| ToolError::file_not_found(&path))?;
+    let (versions, truncated) = match workspace.versions(entry.id, more(page)).await {
+        Ok(found) => cut(page.limit, found),
+        // A file in a folder that no tool has changed has no recorded versions.
+        Err(error) if error.kind == ErrorKind::NotFound && workspace.is_in_file_system() => (Vec::new(), false),
+        Err(error) => return Err(error.into()),
+    };
+    ok(&json!({ "file": FileInfo::from(entry), "versions": versions, "truncated": truncated }))
+}
+
+/// Returns the file that was removed last from a path, if it is in the trash.
+async fn removed_from(workspace: &dyn Workspace, path: &WsPath) -> Result<Option<Entry>> {
+    const PAGE: u32 = 1_000;
+    let mut before = None;
+    loop {
+        let files = workspace.trash(Page { before, limit: PAGE }).await?;
+        before = files.last().map(|entry| entry.id);
+        let is_last = files.len() < PAGE as usize;
+        match files.into_iter().find(|entry| entry.path == *path) {
+            None if !is_last => {}
+            found => return Ok(found),
+        }
+    }
+}
+
 pub(crate) async fn version(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
     #[derive(Serialize)]
     struct Body {
@@ -200,6 +234,12 @@ pub(crate) async fn commits(State(app): State<Arc<App>>, target: WorkspaceReques
         }
     }
     ok(&body)
+}
+
+pub(crate) async fn commit_info(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+    let id: CommitId = target.id(&app, "commit").await?;
+    let commit = open(&app, &target, Role::Viewer).await?.commit_info(id).await?;
+    ok_within(&json!({ "commit": commit }), app.settings.limits.response_bytes)
 }
 
 pub(crate) async fn diff(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {

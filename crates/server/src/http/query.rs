@@ -14,7 +14,9 @@ fn known(path: &str) -> &'static [&'static str] {
         ["workspaces", _, "calls"] => &PARAMETERS,
         ["workspaces", _, "approvals"] => &super::approvals::PARAMETERS,
         ["workspaces", _, "approvals", _] => &["wait"],
-        ["workspaces", _, "trash" | "commits"] | ["workspaces", _, "files", _, "versions"] => &["before", "limit"],
+        ["workspaces", _, "trash" | "commits"]
+        | ["workspaces", _, "files", _, "versions"]
+        | ["workspaces", _, "history", ..] => &["before", "limit"],
         ["workspaces", _, "events"] => &["after", "kinds"],
         _ => &[],
     }

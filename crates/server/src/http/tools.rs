@@ -7,14 +7,14 @@ use super::tool_backend::{caller_and_workspace, without_prefix};
 use crate::approvals::{self, AskOptions, Asked};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde::Deserialize;
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use toolrest_core::{
-    Approval, Call, CallId, CatalogueFormat, Dialect, DynTool, ErrorKind, JsonText, Result, ToolError, Toolset,
-    WaitingCall,
+    Approval, Call, CallId, CallOutcome, CatalogueFormat, Dialect, DynTool, ErrorKind, JsonText, Permission, Result,
+    ToolError, Toolset, WaitingCall,
 };
 use toolrest_toolsets::workspace::WorkspaceDialect;
 
@@ -35,6 +35,8 @@ static CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
 static SESSION: HeaderName = HeaderName::from_static("x-toolrest-session");
 /// The header with the agent's own reason for a call.
 static REASON: HeaderName = HeaderName::from_static("x-toolrest-reason");
+/// The header with which a person says that the call is the person's own, so that nothing asks.
+static OWN_HAND: HeaderName = HeaderName::from_static("x-toolrest-own-hand");
 
 /// Calls a tool of the `workspace` toolset: the route of specification 000.
 pub(crate) async fn call_workspace(
@@ -75,7 +77,16 @@ enum Target<'a> {
 async fn answer(app: &App, target: Target<'_>, toolset: &str, request: Request) -> Response {
     let id = CallId::new();
     let mut correlation = correlation_of(request.headers()).unwrap_or_else(|| id.to_string());
-    let response = match bind(app, target, toolset, request, id, &mut correlation).await {
+    let (is_own_hand, wants_text) = (request.headers().contains_key(&OWN_HAND), wants_text(request.headers()));
+    let bound = match bind(app, target, toolset, request, id, &mut correlation).await {
+        Ok((call, _)) if is_own_hand => match call_with_own_hand(app, &call, wants_text).await {
+            Ok(response) => return with_correlation(response, correlation),
+            // The engine has logged its cause.
+            Err(error) => return with_correlation(refusal(app, toolset, &error, &correlation), correlation),
+        },
+        bound => bound,
+    };
+    let response = match bound {
         Ok((call, mut options)) => {
             // Only an id that the caller chose says that a call is a repetition.
             options.correlation = (correlation != id.to_string()).then(|| correlation.clone());
@@ -91,6 +102,42 @@ async fn answer(app: &App, target: Target<'_>, toolset: &str, request: Request) 
         }
     };
     with_correlation(response, correlation)
+}
+
+/// Calls a tool for a person who makes the call directly: `deny` holds, and nothing asks.
+async fn call_with_own_hand(app: &App, call: &Call, wants_text: bool) -> Result<Response> {
+    let refusal = if call.caller.key.is_some() {
+        Some("The header X-Toolrest-Own-Hand is for persons; the calls of an agent key are judged by the rules")
+    } else if !app.settings.policy.self_approval {
+        Some(
+            "The setting policy.self_approval forbids persons to allow their own calls, so this call must be judged like \
+             that of an agent: leave out the header X-Toolrest-Own-Hand (`toolrest call --as-agent`)",
+        )
+    } else {
+        None
+    };
+    if let Some(message) = refusal {
+        let error = ToolError::new(ErrorKind::Forbidden, message);
+        return Err(app.engine.error_for_members(call.workspace, call.caller, error).await);
+    }
+    let dialect = dialect(app, &call.toolset);
+    let render = |outcome: CallOutcome| {
+        if !wants_text {
+            return dialect.render(&outcome, &call.correlation).map(|body| answer_with(200, body));
+        }
+        let mut text = outcome.text()?;
+        for warning in &outcome.warnings {
+            text.extend(["\n# Warning: ", &dialect.notice(warning)]);
+        }
+        let media = HeaderValue::from_static("text/plain; charset=utf-8");
+        Ok(([(header::CONTENT_TYPE, media)], text).into_response())
+    };
+    app.engine.call(call, &Permission::OwnHand, render).await
+}
+
+/// Whether the caller asks for the answer as a text for people.
+fn wants_text(headers: &HeaderMap) -> bool {
+    headers.get(header::ACCEPT).is_some_and(|accept| accept.as_bytes().starts_with(b"text/plain"))
 }
 
 fn with_correlation(mut response: Response, correlation: String) -> Response {
@@ -112,7 +159,7 @@ pub(crate) fn echo_correlation(response: &mut Response, correlation: String) {
 pub(crate) fn refusal_at(app: &App, path: &str, correlation: Option<String>, error: &ToolError) -> Response {
     let toolset = match toolset_at(path) {
         Some(toolset) => toolset,
-        None => return axum::response::IntoResponse::into_response(super::Failure(error.clone())),
+        None => return super::Failure(error.clone()).into_response(),
     };
     refusal_of(app, toolset, correlation, error)
 }

@@ -10,21 +10,28 @@ pub(super) fn read() -> Result<String, String> {
     if !input.is_terminal() {
         return read_line(&mut input.lock());
     }
-    let no_echo = NoEcho::start().map_err(|error| format!("cannot hide what is typed: {error}"))?;
-    let ask = |what: &str| {
-        eprint!("{what}: ");
-        let _ = io::stderr().flush();
-        let typed = read_line(&mut input.lock());
-        // The terminal did not echo the line break.
-        eprintln!();
-        typed
-    };
     let (first, second) = (ask("New password")?, ask("The same again")?);
-    drop(no_echo);
     if first == second { Ok(first) } else { Err("the passwords differ; nothing was changed".to_owned()) }
 }
 
-fn read_line(input: &mut impl BufRead) -> Result<String, String> {
+/// Reads a password: once from a terminal, without echo, or else the first line of standard input.
+pub(super) fn read_once(prompt: &str) -> Result<String, String> {
+    if io::stdin().is_terminal() { ask(prompt) } else { read_line(&mut io::stdin().lock()) }
+}
+
+/// Asks on the terminal, without echo.
+fn ask(prompt: &str) -> Result<String, String> {
+    let _no_echo = NoEcho::start().map_err(|error| format!("cannot hide what is typed: {error}"))?;
+    eprint!("{prompt}: ");
+    let _ = io::stderr().flush();
+    let typed = read_line(&mut io::stdin().lock());
+    // The terminal did not echo the line break.
+    eprintln!();
+    typed
+}
+
+/// Reads the first line of an input.
+pub(super) fn read_line(input: &mut impl BufRead) -> Result<String, String> {
     /// Longer than any password.
     const MAX_BYTES: u64 = 8 << 10;
     let mut line = String::new();
