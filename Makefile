@@ -3,7 +3,7 @@
 PG_BIN := $(lastword $(sort $(wildcard /usr/lib/postgresql/*/bin)))
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test bench postgres ripgrep fd git sandbox-tools python-venv python docs clean
+.PHONY: run install test bench postgres ripgrep fd git sandbox-tools python-venv python docs clean
 
 # Builds the server quickly and starts it with SQLite in ./data. The server creates the Python environment of the data
 # tools while it runs; all other tools work without it.
@@ -12,6 +12,10 @@ run:
 	@[ -x target/fast-build/toolrest ] || echo "Building the server. The first build takes some minutes on two cores."
 	cargo build --locked --profile fast-build --package toolrest
 	target/fast-build/toolrest serve --setup-python $(ARGS)
+
+# Puts the command on the path, for the commands of the documentation.
+install:
+	cargo install --path crates/toolrest --locked --profile fast-build $(ARGS)
 
 # Installs what is missing, then checks formatting, lints and behaviour. Everything is compiled twice: by clippy, which
 # generates no code, and for the tests, which the Python environment is set up with.

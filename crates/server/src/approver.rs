@@ -54,25 +54,32 @@ pub(crate) async fn call(runtime: &Runtime, mut call: Call, approver: &dyn Appro
         Err(error) if !error.asks().is_empty() => {}
         ended => return ended,
     }
-    let (mut shown, mut revision) = (Shown::of(runtime, &call).await?, 1);
+    let first = Shown::of(runtime, &call).await?;
+    let (mut approved, mut revision) = (first.preview.shown.clone(), 1);
     let mut edited = None;
-    match decide(approver, &call, &shown, revision).await? {
-        ApproverDecision::Approve => {}
-        ApproverDecision::ApproveWith(args) => {
-            let args = JsonText::of(&args)?;
-            if !args.is_object() {
-                return Err(ToolError::argument("args", "The approver's arguments must be a JSON object"));
-            }
-            edited = Some(args.as_str().to_owned());
-            call.args = args;
-            shown = Shown::of(runtime, &call).await?;
+    if let Some(args) = allowed(approver.decide(&request(&call, &first, revision)?).await)? {
+        let args = JsonText::of(&args)?;
+        if !args.is_object() {
+            return Err(ToolError::argument("args", "The approver's arguments must be a JSON object"));
         }
-        ApproverDecision::Deny(reason) => return Err(denied(&reason)),
-        ApproverDecision::Respond(text) => return Err(responded(&text)),
+        edited = Some(args.as_str().to_owned());
+        call.args = args;
+        approved = Shown::of(runtime, &call).await?.preview.shown;
     }
     for _ in 0..MAX_RACES {
+        // A person may take long to decide, so the conditions are those of now.
+        let shown = Shown::of(runtime, &call).await?;
+        if shown.preview.shown != approved {
+            revision += 1;
+            if allowed(approver.decide(&request(&call, &shown, revision)?).await)?.is_some() {
+                let message = "The files changed meanwhile; the approver can only approve or refuse what is shown now";
+                return Err(ToolError::new(ErrorKind::Conflict, message));
+            }
+            approved = shown.preview.shown;
+            continue;
+        }
         let has_conditions = !shown.conditions.is_empty();
-        let permission = Permission::ApprovedHere(std::mem::take(&mut shown.conditions));
+        let permission = Permission::ApprovedHere(shown.conditions);
         let ended = runtime.engine.call(&call, &permission, |mut outcome| {
             if let Some(args) = &edited {
                 outcome.warnings.push(format!("The arguments were changed before the approval: {args}").into());
@@ -83,27 +90,27 @@ pub(crate) async fn call(runtime: &Runtime, mut call: Call, approver: &dyn Appro
             Err(error) if has_conditions && is_race(error.kind) => {}
             ended => return ended,
         }
-        let now = Shown::of(runtime, &call).await?;
-        if now.preview.shown != shown.preview.shown {
-            revision += 1;
-            match decide(approver, &call, &now, revision).await? {
-                ApproverDecision::Approve => {}
-                ApproverDecision::Deny(reason) => return Err(denied(&reason)),
-                ApproverDecision::Respond(text) => return Err(responded(&text)),
-                ApproverDecision::ApproveWith(_) => {
-                    let message =
-                        "The files changed meanwhile; the approver can only approve or refuse what is shown now";
-                    return Err(ToolError::new(ErrorKind::Conflict, message));
-                }
-            }
-        }
-        shown = now;
     }
     Err(ToolError::new(ErrorKind::Conflict, "The files change all the time, so the approved call was not run"))
 }
 
-async fn decide(approver: &dyn Approver, call: &Call, shown: &Shown, revision: u32) -> Result<ApproverDecision> {
-    let request = ApprovalRequest {
+/// Returns the arguments that an approver chose instead, if it did. A refusal and an answer are errors for the agent.
+fn allowed(decision: ApproverDecision) -> Result<Option<Value>> {
+    match decision {
+        ApproverDecision::Approve => Ok(None),
+        ApproverDecision::ApproveWith(args) => Ok(Some(args)),
+        ApproverDecision::Deny(reason) => {
+            let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+            Err(ToolError::new(ErrorKind::ApprovalDenied, format!("This call was refused{why}. Nothing was done")))
+        }
+        ApproverDecision::Respond(text) => {
+            Err(ToolError::new(ErrorKind::ApprovalDenied, format!("The call was not run. The answer to it: {text}")))
+        }
+    }
+}
+
+fn request(call: &Call, shown: &Shown, revision: u32) -> Result<ApprovalRequest> {
+    Ok(ApprovalRequest {
         workspace: call.workspace,
         toolset: call.toolset.clone(),
         tool: call.tool.clone(),
@@ -112,15 +119,5 @@ async fn decide(approver: &dyn Approver, call: &Call, shown: &Shown, revision: u
         diff: shown.preview.diff.clone(),
         command: shown.preview.command.clone(),
         revision,
-    };
-    Ok(approver.decide(&request).await)
-}
-
-fn denied(reason: &str) -> ToolError {
-    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    ToolError::new(ErrorKind::ApprovalDenied, format!("This call was refused{why}. Nothing was done"))
-}
-
-fn responded(text: &str) -> ToolError {
-    ToolError::new(ErrorKind::ApprovalDenied, format!("The call was not run. The answer to it: {text}"))
+    })
 }

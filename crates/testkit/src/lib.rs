@@ -21,6 +21,7 @@ mod watchdog;
 pub use account::{Account, PASSWORD, Workspace, unique_email};
 pub use client::{Client, RawReply, Request};
 pub use digest::sha256_hex;
+pub use output::Output;
 pub use postgres::{Postgres, program as postgres_program};
 pub use reply::Reply;
 pub use server::{Backend, Port, Server, ServerOptions, StartFailure, data_folder, new_home};

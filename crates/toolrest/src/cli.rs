@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::commands::{
-    Output, WorkspaceCommand, backup, failure::Failure, restore, secrets, terminal::ColorChoice, user,
+    Output, WorkspaceCommand, backup, failure::Failure, restore_backup, secrets, terminal::ColorChoice, user,
 };
 use crate::{
     doctor,
@@ -160,7 +160,7 @@ impl Cli {
                 let (loaded, file) = data.load_with_file()?;
                 Ok(backup::run(&loaded.settings, file.as_ref(), &to)?)
             }
-            Command::RestoreBackup { from, data } => Ok(restore::run(&data.load(Vec::new())?.settings, &from)?),
+            Command::RestoreBackup { from, data } => Ok(restore_backup::run(&data.load(Vec::new())?.settings, &from)?),
             Command::User { action, data } => user::run(action, &data.load(Vec::new())?.settings),
             Command::Secrets { action, data } => secrets::run(action, &data.load(Vec::new())?.settings),
             Command::Setup { what: Setup::Python { to, options } } => {
@@ -276,7 +276,7 @@ async fn run_server(settings: Settings, setup_python: bool) -> Result<(), Box<dy
     waiting_notices::start(
         &server,
         match &local_dir {
-            Some(folder) => format!("--dir {}", folder.display()),
+            Some(folder) => format!("--dir '{}' --data-dir '{data}'", folder.display()),
             None => format!("--server {base}"),
         },
     );

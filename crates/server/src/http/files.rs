@@ -12,8 +12,8 @@ use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
     Action, CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry, ErrorKind,
-    FileId, FileType, JsonText, Page, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId, Workspace,
-    WsPath,
+    Expect, FileId, FileType, JsonText, Page, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId,
+    Workspace, WsPath,
 };
 use toolrest_ops::Force;
 use toolrest_toolsets::errors;
@@ -310,12 +310,43 @@ pub(crate) async fn undo(State(app): State<Arc<App>>, target: WorkspaceRequest, 
     let undone = workspace.commit_info(id).await?;
     let Undo { force } = target.json_if_any(&app, request).await?;
     let force = if force { Force::Yes } else { Force::No };
-    let done = match commit(&app, &target, "undo", toolrest_ops::undo(&undone, force)?).await {
+    let inverse = toolrest_ops::undo(&undone, force)?;
+    let mut done = commit(&app, &target, "undo", inverse.clone()).await;
+    if done.as_ref().is_err_and(|error| error.kind == ErrorKind::Stale)
+        && let Some(inverse) = with_later_changes_undone(&*workspace, inverse).await?
+    {
+        done = commit(&app, &target, "undo", inverse).await;
+    }
+    let done = match done {
         Ok(done) => done,
         Err(error) => return Err(or_undone_already(&*workspace, id, error).await?.into()),
     };
     let id = done.id.ok_or_else(|| ToolError::internal("an undo changed nothing"))?;
     ok(&json!({ "commit": workspace.commit_info(id).await? }))
+}
+
+/// Returns a changeset that expects the current versions of files instead of earlier ones with the same content, where all
+/// commits in between were undone. So one commit after the other can be undone. Returns none if a file has changed.
+async fn with_later_changes_undone(workspace: &dyn Workspace, mut changes: Changeset) -> Result<Option<Changeset>> {
+    /// Maximum number of versions of a file that are looked at.
+    const MAX_VERSIONS: u32 = 100;
+    for expect in &mut changes.expect {
+        let Expect::Version(file, expected) = expect else { continue };
+        let versions = workspace.versions(*file, Page { before: None, limit: MAX_VERSIONS }).await?;
+        let Some(at) = versions.iter().position(|version| version.id == *expected) else { return Ok(None) };
+        if versions[0].hash != versions[at].hash {
+            return Ok(None);
+        }
+        for later in &versions[..at] {
+            let commit = later.commit_id;
+            let is_undo = workspace.commit_info(commit).await?.undoes.is_some();
+            if !is_undo && workspace.undone_by(commit).await?.is_none() {
+                return Ok(None);
+            }
+        }
+        *expected = versions[0].id;
+    }
+    Ok(Some(changes))
 }
 
 /// Replaces the error of a failed undo if the commit was undone already.

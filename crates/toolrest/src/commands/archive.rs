@@ -1,4 +1,4 @@
-//! The files of a backup, and the errors of `toolrest backup` and `toolrest restore`.
+//! The files of a backup, and the errors of `toolrest backup` and `toolrest restore-backup`.
 
 use std::{
     fs::{File, OpenOptions},

@@ -7,6 +7,7 @@ use super::target::{Client, Programs, TargetOptions};
 use super::terminal::{Table, print, print_json, visible};
 use clap::Args;
 use serde_json::{Value, json};
+use std::path::Path;
 
 #[derive(Args)]
 pub(crate) struct HistoryArgs {
@@ -72,6 +73,12 @@ async fn show_history(args: &HistoryArgs, client: &Client, output: Output) -> Ou
 }
 
 pub(super) async fn restore(args: RestoreArgs, output: Output) -> Outcome {
+    if let Some(path) = args.path.as_deref().filter(|path| Path::new(path).is_absolute())
+        && Path::new(path).join(super::archive::MANIFEST).is_file()
+    {
+        let message = format!("{path} is the backup of a server; restore it with `toolrest restore-backup {path}`");
+        return Err(Failure::Usage(message));
+    }
     let client = args.target.clone().connect(Programs::None).await?;
     let result = match &args.path {
         Some(path) => restore_file(path, &client, output).await,

@@ -8,7 +8,7 @@ use clap::Args;
 use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use hyper::body::Bytes;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 use tokio::sync::OnceCell;
 use toolrest::InProcessServer;
 use toolrest::core::{Timestamp, now};
@@ -243,6 +243,11 @@ impl Client {
         }
     }
 
+    /// Whether requests are answered by this process, which must not end before its work is done.
+    pub(super) fn is_in_process(&self) -> bool {
+        matches!(self.connection, Connection::InProcess(_))
+    }
+
     /// Whether the caller is an agent key, not a person.
     pub(super) fn is_key(&self) -> Outcome<bool> {
         Ok(match &self.connection {
@@ -330,13 +335,20 @@ async fn valid_token(credentials: &Credentials, url: &ServerUrl, refused: Option
     Ok(token)
 }
 
+/// Maximum duration of a request about a session, during which other processes wait for the lock.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Sends a request that needs no token.
 pub(super) async fn post_without_token(url: &ServerUrl, path: &str, body: &Value) -> Outcome<Answer> {
     let request = Request::post(format!("/api/v1{path}"))
         .header(header::CONTENT_TYPE, "application/json")
         .body(Bytes::from(body.to_string()))
         .map_err(|error| Failure::Failed(error.to_string()))?;
-    Answer::read(url.send(request).await?).await
+    let answered = async { Answer::read(url.send(request).await?).await };
+    tokio::time::timeout(SESSION_TIMEOUT, answered).await.unwrap_or_else(|_| {
+        let (url, seconds) = (url.as_str(), SESSION_TIMEOUT.as_secs());
+        Err(Failure::Unreachable(format!("the server {url} did not answer within {seconds} seconds")))
+    })
 }
 
 /// Returns the session in the answer of a sign-in.

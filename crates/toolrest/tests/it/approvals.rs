@@ -348,6 +348,9 @@ async fn a_denied_path_is_neither_read_nor_listed_nor_searched_nor_written(on: O
     let id = text_at(&written, "/file_id");
     agent.get(&format!("/files/{id}")).await.refused(403, "APPROVAL_DENIED");
     agent.get(&format!("/files/{id}/versions")).await.refused(403, "APPROVAL_DENIED");
+    agent.get("/history/app/.env").await.refused(403, "APPROVAL_DENIED");
+    // Nor does a path that does not exist answer differently.
+    agent.get("/history/other/.env").await.refused(403, "APPROVAL_DENIED");
 }
 
 async fn a_folder_is_not_moved_out_of_a_rule(on: On) {

@@ -1,4 +1,4 @@
-//! `toolrest backup` and `toolrest restore` while the server runs.
+//! `toolrest backup` and `toolrest restore-backup` while the server runs.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -23,7 +23,7 @@ fn backup(data: &Path, to: &Path) -> Output {
 
 fn restore(from: &Path, data: &Path) -> Output {
     let (data, from) = (data.to_str().unwrap(), from.to_str().unwrap());
-    toolrest(Path::new("/"), &["restore", from, "--data-dir", data]).output().unwrap()
+    toolrest(Path::new("/"), &["restore-backup", from, "--data-dir", data]).output().unwrap()
 }
 
 #[track_caller]
@@ -156,7 +156,7 @@ async fn postgres_is_backed_up_under_eight_writers_by_its_own_tools() {
     let restored = options_on(Backend::Postgres(other)).start();
     expect_whole(&restored, &workspace, &acknowledged).await;
 
-    for command in [["backup", "x"], ["restore", "x"]] {
+    for command in [["backup", "x"], ["restore-backup", "x"]] {
         let output = toolrest(place.path(), &[command[0], command[1], "--database-url", &url]).output().unwrap();
         refused(&output, "pg_dump");
     }
@@ -303,7 +303,7 @@ async fn another_user_can_neither_make_nor_restore_a_backup() {
     let other = tempfile::tempdir().unwrap();
     for arguments in [
         ["backup", to.to_str().unwrap(), "--data-dir", data],
-        ["restore", from.to_str().unwrap(), "--data-dir", other.path().to_str().unwrap()],
+        ["restore-backup", from.to_str().unwrap(), "--data-dir", other.path().to_str().unwrap()],
         ["user", "list", "--data-dir", data],
     ] {
         let output = Command::new("setpriv")

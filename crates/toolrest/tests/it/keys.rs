@@ -227,7 +227,9 @@ async fn the_routes_of_files_need_an_action(on: On) {
         format!("/files/{id}/versions"),
         "/trash".to_owned(),
         "/commits".to_owned(),
+        format!("/commits/{commit}"),
         format!("/commits/{commit}/diff"),
+        "/history/a.txt".to_owned(),
     ];
     let (reader, writer) = (key_with(&workspace, &["read"]).await, key_with(&workspace, &["write"]).await);
     for path in &reads {

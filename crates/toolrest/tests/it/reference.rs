@@ -7,6 +7,8 @@ use std::{fs, path::Path};
 
 use toolrest::{settings, toolsets};
 
+use crate::command::{stdout, toolrest};
+
 /// Compares a page with what the code generates. With `TOOLREST_WRITE_DOCS` set, writes the page instead.
 fn is_current(name: &str, introduction: &str, body: &str) {
     let page = format!("{introduction}\n\nThis page is generated: `make docs` writes it.\n\n{}\n", body.trim_end());
@@ -29,6 +31,22 @@ fn the_configuration_page_is_current() {
          `toolrest config` prints all values with their origin.",
         &settings::reference(),
     );
+}
+
+#[test]
+fn the_reference_of_the_command_line_is_current() {
+    const MARK: &str = "<!-- The rest of this page is generated: `make docs` writes it. -->\n\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/command-line.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, _) = page.split_once(MARK).unwrap();
+    let output = toolrest(Path::new("/"), &["man", "--markdown"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let current = format!("{before}{MARK}{}\n", stdout(&output).trim_end());
+    if std::env::var_os("TOOLREST_WRITE_DOCS").is_some() {
+        fs::write(path, current).unwrap();
+        return;
+    }
+    assert!(page == current, "docs/command-line.md is out of date; run `make docs`");
 }
 
 /// The default limits of programs, for the page of the sandbox.

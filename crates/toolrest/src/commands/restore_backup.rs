@@ -1,4 +1,4 @@
-//! `toolrest restore`: restores a backup into a data folder that has no database.
+//! `toolrest restore-backup`: restores a backup into a data folder that has no database.
 
 use std::{
     fs::{self, DirBuilder, File},

@@ -1,0 +1,153 @@
+//! The library: its examples, and approvers of programs.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use toolrest::core::{CallOutcome, ErrorKind, Result as ToolResult};
+use toolrest::settings::Settings;
+use toolrest::{ApprovalRequest, Approver, ApproverDecision, Runtime, RuntimeOptions};
+
+#[path = "../../examples/approver.rs"]
+#[allow(dead_code)]
+mod approver_example;
+#[path = "../../examples/custom_tool.rs"]
+#[allow(dead_code)]
+mod custom_tool_example;
+#[path = "../../examples/open_folder.rs"]
+#[allow(dead_code)]
+mod open_folder_example;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_with_a_folder_writes_into_it() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let text = open_folder_example::run(folder.path(), data.path()).await.unwrap();
+    assert!(text.contains("+remember") && text.contains("notes.txt"), "{text}");
+    assert_eq!(fs::read_to_string(folder.path().join("notes.txt")).unwrap(), "remember\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_with_an_approver_allows_small_changes_only() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(folder.path().join("notes.txt"), "old\n").unwrap();
+    let [small, large] = approver_example::run(folder.path(), data.path()).await.unwrap();
+    assert!(small.contains("notes.txt"), "{small}");
+    assert!(large.contains("only changes of up to four lines"), "{large}");
+    assert_eq!(fs::read_to_string(folder.path().join("notes.txt")).unwrap(), "short\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_with_a_custom_tool_counts_words() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(folder.path().join("a.txt"), "three short words\n").unwrap();
+    let counted = custom_tool_example::run(folder.path(), data.path(), "a.txt").await.unwrap();
+    assert_eq!(counted, r#"{"words":3}"#);
+    assert!(custom_tool_example::run(folder.path(), data.path(), "missing.txt").await.is_err());
+}
+
+/// Answers with a function of the request, and counts how often it was asked.
+struct Answering<F> {
+    answer: F,
+    asked: Arc<AtomicU32>,
+}
+
+#[async_trait]
+impl<F: Fn(&ApprovalRequest) -> ApproverDecision + Send + Sync> Approver for Answering<F> {
+    async fn decide(&self, request: &ApprovalRequest) -> ApproverDecision {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        (self.answer)(request)
+    }
+}
+
+/// Overwrites `a.txt`, which holds `old`, through a runtime with an approver. Returns the result, how often the approver
+/// was asked, and the file at the end.
+async fn overwrite_with(
+    rules: &[&str],
+    answer: impl Fn(&ApprovalRequest, &Path) -> ApproverDecision + Send + Sync + 'static,
+) -> (ToolResult<CallOutcome>, u32, String) {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("a.txt");
+    fs::write(&file, "old\n").unwrap();
+    let mut settings = Settings::default();
+    settings.server.data_dir = data.path().to_owned();
+    settings.folders.local_dir = Some(folder.path().to_owned());
+    settings.run.enabled = false;
+    settings.policy.rules = rules.iter().map(|rule| serde_json::from_value(json!(rule)).unwrap()).collect();
+    let asked = Arc::new(AtomicU32::new(0));
+    let seen = file.clone();
+    let approver =
+        Answering { answer: move |request: &ApprovalRequest| answer(request, &seen), asked: Arc::clone(&asked) };
+    let options = RuntimeOptions::default().with_approver(approver);
+    let runtime = Runtime::open_with(settings, options).await.unwrap();
+    let local = runtime.open_local(folder.path()).await.unwrap();
+    let args = json!({"path": "a.txt", "content": "new\n"});
+    let result = runtime.call(local.workspace, local.caller, "system", "write_file", &args).await;
+    runtime.close().await;
+    (result, asked.load(Ordering::Relaxed), fs::read_to_string(file).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approver_sees_the_diff_and_the_reason() {
+    let (result, asked, text) = overwrite_with(&[], |request, _| {
+        assert_eq!((request.toolset.as_str(), request.tool.as_str()), ("system", "write_file"));
+        assert!(request.diff.contains("-old\n+new\n"), "{}", request.diff);
+        assert_eq!(request.asks[0].subject, "/a.txt");
+        ApproverDecision::Approve
+    })
+    .await;
+    assert!(result.unwrap().commit.is_some());
+    assert_eq!((asked, text.as_str()), (1, "new\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approver_can_change_the_arguments_but_not_lift_a_denial() {
+    let (result, _, text) =
+        overwrite_with(&[], |_, _| ApproverDecision::ApproveWith(json!({"path": "a.txt", "content": "edited\n"})))
+            .await;
+    let outcome = result.unwrap();
+    assert!(outcome.warnings.iter().any(|warning| warning.text.contains("edited")), "{outcome:?}");
+    assert_eq!(text, "edited\n");
+    let (result, _, text) = overwrite_with(&["deny write(b.txt)"], |_, _| {
+        ApproverDecision::ApproveWith(json!({"path": "b.txt", "content": "edited\n"}))
+    })
+    .await;
+    assert_eq!(result.unwrap_err().kind, ErrorKind::ApprovalDenied);
+    assert_eq!(text, "old\n");
+    let (result, _, _) = overwrite_with(&[], |_, _| ApproverDecision::ApproveWith(Value::Null)).await;
+    assert!(result.unwrap_err().message.contains("object"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_and_an_answer_reach_the_agent() {
+    let (result, _, text) = overwrite_with(&[], |_, _| ApproverDecision::Deny("not today".to_owned())).await;
+    assert!(result.unwrap_err().message.contains("not today"));
+    assert_eq!(text, "old\n");
+    let (result, _, text) = overwrite_with(&[], |_, _| ApproverDecision::Respond("use b.txt".to_owned())).await;
+    assert!(result.unwrap_err().message.contains("use b.txt"));
+    assert_eq!(text, "old\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approver_is_asked_again_if_the_file_changed_meanwhile() {
+    let (result, asked, text) = overwrite_with(&[], |request, file| {
+        if request.revision == 1 {
+            fs::write(file, "somebody else's\n").unwrap();
+            return ApproverDecision::Approve;
+        }
+        assert!(request.diff.contains("-somebody else's\n+new\n"), "{}", request.diff);
+        ApproverDecision::Deny("it changed".to_owned())
+    })
+    .await;
+    assert_eq!(result.unwrap_err().kind, ErrorKind::ApprovalDenied);
+    assert_eq!((asked, text.as_str()), (2, "somebody else's\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approver_is_not_asked_about_what_is_denied() {
+    let (result, asked, text) = overwrite_with(&["deny write(a.txt)"], |_, _| ApproverDecision::Approve).await;
+    assert_eq!(result.unwrap_err().kind, ErrorKind::ApprovalDenied);
+    assert_eq!((asked, text.as_str()), (0, "old\n"));
+}
