@@ -55,7 +55,7 @@ pub(crate) async fn call(runtime: &Runtime, mut call: Call, approver: &dyn Appro
         ended => return ended,
     }
     let first = Shown::of(runtime, &call).await?;
-    let (mut approved, mut revision) = (first.preview.shown.clone(), 1);
+    let (mut accepted, mut revision) = (first.preview.shown.clone(), 1);
     let mut edited = None;
     if let Some(args) = allowed(approver.decide(&request(&call, &first, revision)?).await)? {
         let args = JsonText::of(&args)?;
@@ -64,18 +64,18 @@ pub(crate) async fn call(runtime: &Runtime, mut call: Call, approver: &dyn Appro
         }
         edited = Some(args.as_str().to_owned());
         call.args = args;
-        approved = Shown::of(runtime, &call).await?.preview.shown;
+        accepted = Shown::of(runtime, &call).await?.preview.shown;
     }
     for _ in 0..MAX_RACES {
         // A person may take long to decide, so the conditions are those of now.
         let shown = Shown::of(runtime, &call).await?;
-        if shown.preview.shown != approved {
+        if shown.preview.shown != accepted {
             revision += 1;
             if allowed(approver.decide(&request(&call, &shown, revision)?).await)?.is_some() {
                 let message = "The files changed meanwhile; the approver can only approve or refuse what is shown now";
                 return Err(ToolError::new(ErrorKind::Conflict, message));
             }
-            approved = shown.preview.shown;
+            accepted = shown.preview.shown;
             continue;
         }
         let has_conditions = !shown.conditions.is_empty();

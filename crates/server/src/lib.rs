@@ -23,6 +23,7 @@ mod served_folder;
 mod server;
 pub mod settings;
 pub mod tool_backend;
+mod sign_ins;
 mod upkeep;
 
 pub use approver::{ApprovalRequest, Approver, ApproverDecision};
@@ -33,3 +34,4 @@ pub use outside::OutsideError;
 pub use runtime::{Runtime, RuntimeOptions, StartError};
 pub use served_folder::ServedFolder;
 pub use server::Server;
+pub use sign_ins::sign_ins_folder;

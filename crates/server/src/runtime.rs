@@ -11,6 +11,7 @@ use crate::programs;
 use crate::python;
 use crate::secrets::SecretVault;
 use crate::settings::Settings;
+use crate::sign_ins;
 use crate::upkeep::{self, Upkeep};
 use serde::Serialize;
 use std::{
@@ -495,5 +496,5 @@ fn guarded(settings: &Settings) -> Vec<GuardedPath> {
         what: "the server's settings file",
         setting: "the option --config",
     });
-    [data, python].into_iter().chain(file).collect()
+    [data, python].into_iter().chain(file).chain(sign_ins::guarded()).collect()
 }

@@ -122,7 +122,7 @@ fn encoded(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             url.push(char::from(byte));
         } else {
-            url += &format!("%{byte:02X}");
+            url.extend([format!("%{byte:02X}")]);
         }
     }
     url

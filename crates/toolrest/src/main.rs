@@ -7,6 +7,7 @@ mod setup;
 mod waiting_notices;
 
 use clap::Parser;
+use commands::failure::Failure;
 use std::process::ExitCode;
 
 /// The argument with which the sandbox starts this program as its launcher.
@@ -21,7 +22,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("toolrest: {error}");
-            let code = error.downcast_ref::<commands::failure::Failure>().map_or(1, |failure| failure.exit_code());
+            let code = error.downcast_ref::<Failure>().map_or(1, Failure::exit_code);
             ExitCode::from(code)
         }
     }

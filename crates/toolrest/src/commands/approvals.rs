@@ -80,7 +80,7 @@ async fn list(client: &Client, state: &str, limit: u32, output: Output) -> Outco
     let mut table = Table::new(&["id", "asked", "by", "tool", "what", "because", "state"]);
     for approval in listed["approvals"].as_array().into_iter().flatten() {
         let text = |name: &str| approval[name].as_str().unwrap_or_default().to_owned();
-        table.row(vec![
+        table.row(&[
             text("id"),
             super::time(&approval["created_at"]),
             people.name_of_caller(&approval["requested_by"]),

@@ -56,11 +56,11 @@ async fn show_commit(client: &Client, commit: &str, output: Output) -> Outcome {
     let text = |name: &str| commit[name].as_str().unwrap_or_default().to_owned();
     let paint = Paint::new(output.color, &io::stdout());
     let mut head = format!("{} {}\n", paint.bold("commit"), paint.bold(text("id")));
-    head += &format!("by      {}\n", visible(&people.name_of(&commit["author"])));
-    head += &format!("at      {}\n", super::time(&commit["created_at"]));
-    head += &format!("with    {}/{}\n", text("toolset"), visible(&text("tool")));
+    head.extend([format!("by      {}\n", visible(&people.name_of(&commit["author"])))]);
+    head.extend([format!("at      {}\n", super::time(&commit["created_at"]))]);
+    head.extend([format!("with    {}/{}\n", text("toolset"), visible(&text("tool")))]);
     if let Some(undone) = commit["undoes"].as_str() {
-        head += &format!("undoes  {undone}\n");
+        head.extend([format!("undoes  {undone}\n")]);
     }
     print(&format!("{head}\n{}", paint.diff(&diff)))
 }
@@ -73,14 +73,13 @@ pub(super) async fn diff(args: DiffArgs, output: Output) -> Outcome {
 }
 
 async fn show_diff(client: &Client, commit: Option<String>, output: Output) -> Outcome {
-    let id = match commit {
-        Some(id) => id,
-        None => {
-            let workspace = client.workspace().await?;
-            let listed = client.get(&format!("{workspace}/commits?limit=1")).await?;
-            let last = listed["commits"][0]["id"].as_str().map(str::to_owned);
-            last.ok_or_else(|| Failure::NotFound("nothing was changed here yet".to_owned()))?
-        }
+    let id = if let Some(id) = commit {
+        id
+    } else {
+        let workspace = client.workspace().await?;
+        let listed = client.get(&format!("{workspace}/commits?limit=1")).await?;
+        let last = listed["commits"][0]["id"].as_str().map(str::to_owned);
+        last.ok_or_else(|| Failure::NotFound("nothing was changed here yet".to_owned()))?
     };
     let path = commit_path(client, &id).await?;
     let diff = diff_of(client, &path).await?;

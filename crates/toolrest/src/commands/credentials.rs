@@ -7,7 +7,6 @@ use super::failure::{Failure, Outcome};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
-    env,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
@@ -59,16 +58,14 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    /// Finds the folder by the XDG base directory specification.
+    /// Finds the folder.
     pub(super) fn find() -> Outcome<Self> {
-        let variable = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let config = variable("XDG_CONFIG_HOME").or_else(|| Some(variable("HOME")?.join(".config")));
-        let config = config.ok_or_else(|| {
+        let folder = toolrest::sign_ins_folder().ok_or_else(|| {
             Failure::Failed(
                 "there is no folder for sign-ins: set HOME or XDG_CONFIG_HOME, or give TOOLREST_TOKEN".to_owned(),
             )
         })?;
-        Ok(Self { folder: config.join("toolrest") })
+        Ok(Self { folder })
     }
 
     fn file(&self) -> PathBuf {

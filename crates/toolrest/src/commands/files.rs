@@ -51,7 +51,7 @@ async fn show_history(args: &HistoryArgs, client: &Client, output: Output) -> Ou
     let mut table = Table::new(&["version", "created", "by", "bytes", "commit"]);
     let versions = found["versions"].as_array().cloned().unwrap_or_default();
     for version in &versions {
-        table.row(vec![
+        table.row(&[
             version["seq"].to_string(),
             super::time(&version["created_at"]),
             people.name_of(&version["author"]),
@@ -97,7 +97,7 @@ async fn list_trash(client: &Client, output: Output) -> Outcome {
     let mut table = Table::new(&["path", "bytes", "removed"]);
     for file in trash["files"].as_array().into_iter().flatten() {
         let path = file["path"].as_str().unwrap_or_default().to_owned();
-        table.row(vec![path, file["size"].to_string(), super::time(&file["deleted_at"])]);
+        table.row(&[path, file["size"].to_string(), super::time(&file["deleted_at"])]);
     }
     table.print(output.color)
 }

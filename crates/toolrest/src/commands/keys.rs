@@ -123,7 +123,7 @@ async fn list(client: &Client, workspace: &str, output: Output) -> Outcome {
             () if !key["suspended_at"].is_null() => "suspended",
             () => "active",
         };
-        table.row(vec![
+        table.row(&[
             text("id"),
             text("name"),
             state.to_owned(),

@@ -55,7 +55,7 @@ async fn show(args: &LogArgs, client: &Client, output: Output) -> Outcome {
         ("state", &running),
     ] {
         if let Some(value) = value {
-            path += &format!("&{name}={}", super::encoded(value));
+            path.extend([format!("&{name}={}", super::encoded(value))]);
         }
     }
     let listed = client.get(&path).await?;
@@ -67,7 +67,7 @@ async fn show(args: &LogArgs, client: &Client, output: Output) -> Outcome {
     for call in listed["calls"].as_array().into_iter().flatten() {
         let text = |name: &str| call[name].as_str().unwrap_or_default().to_owned();
         let duration = call["duration_us"].as_i64().map(|us| format!("{}.{}", us / 1000, us % 1000 / 100));
-        table.row(vec![
+        table.row(&[
             super::time(&call["started_at"]),
             people.name_of_caller(call),
             format!("{}/{}", text("toolset"), text("tool")),

@@ -4,7 +4,7 @@ use super::credentials::{Credentials, PersonSession, SignIn};
 use super::failure::{Failure, Outcome};
 use super::http_client::ServerUrl;
 use super::password;
-use super::target::{KEY_PREFIX, TargetOptions, post_without_token, session_of, variable, workspaces_seen};
+use super::target::{KEY_PREFIX, post_without_token, server_url, session_of, variable, workspaces_seen};
 use super::terminal::{ask, can_ask, one_line};
 use clap::Args;
 use serde_json::json;
@@ -28,8 +28,9 @@ pub(crate) struct LoginArgs {
 
 #[derive(Args)]
 pub(crate) struct LogoutArgs {
-    #[command(flatten)]
-    target: TargetOptions,
+    /// Address of the server, instead of the variable TOOLREST_SERVER or the server of the last `toolrest login`
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
 }
 
 pub(super) async fn login(args: LoginArgs) -> Outcome {
@@ -42,13 +43,12 @@ pub(super) async fn login(args: LoginArgs) -> Outcome {
     if !url.is_loopback() {
         eprintln!("Warning: the connection to {} is not encrypted.", url.as_str());
     }
-    let (sign_in, name) = match key {
-        Some(key) => (with_key(&url, key).await?, "an agent key".to_owned()),
-        None => {
-            let session = with_password(&url, email).await?;
-            let name = one_line(&session.email, 200);
-            (SignIn::Person(session), name)
-        }
+    let (sign_in, name) = if let Some(key) = key {
+        (with_key(&url, key).await?, "an agent key".to_owned())
+    } else {
+        let session = with_password(&url, email).await?;
+        let name = one_line(&session.email, 200);
+        (SignIn::Person(session), name)
     };
     credentials.lock()?.change(|stored| {
         stored.servers.insert(url.as_str().to_owned(), sign_in);
@@ -94,22 +94,18 @@ async fn with_password(url: &ServerUrl, email: Option<String>) -> Outcome<Person
 }
 
 pub(super) async fn logout(args: LogoutArgs) -> Outcome {
-    let url = args.target.server_url()?;
+    let url = server_url(args.server.as_deref())?;
     let credentials = Credentials::find()?;
     let locked = credentials.lock()?;
     let Some(sign_in) = credentials.read()?.servers.remove(url.as_str()) else {
         return Err(Failure::NotSignedIn(format!("not signed in to {}", url.as_str())));
     };
-    let ended = match &sign_in {
-        SignIn::Person(PersonSession { refresh_token: Some(token), .. }) => {
-            post_without_token(&url, "/auth/logout", &json!({ "refresh_token": token })).await
-        }
-        _ => {
-            forget(&locked, &url)?;
-            eprintln!("Removed the sign-in to {}.", url.as_str());
-            return Ok(());
-        }
+    let SignIn::Person(PersonSession { refresh_token: Some(token), .. }) = &sign_in else {
+        forget(&locked, &url)?;
+        eprintln!("Removed the sign-in to {}.", url.as_str());
+        return Ok(());
     };
+    let ended = post_without_token(&url, "/auth/logout", &json!({ "refresh_token": token })).await;
     forget(&locked, &url)?;
     match ended {
         Ok(answer) if answer.is_success() || answer.status == 401 => eprintln!("Signed out of {}.", url.as_str()),

@@ -82,7 +82,8 @@ fn print_rules(rules: &Value, output: Output) -> Outcome {
         return print_json(rules);
     }
     let short = rules["short"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    print(&short.map(|rule| format!("{}\n", visible(rule))).collect::<String>())?;
+    let lines: Vec<_> = short.flat_map(|rule| [visible(rule), "\n".into()]).collect();
+    print(&lines.concat())?;
     let mode = rules["approvals"].as_str().unwrap_or("the server's default");
     eprintln!("Revision {}; approvals: {mode}.", rules["revision"]);
     Ok(())
@@ -133,11 +134,11 @@ async fn check(client: &Client, call: &ToolCallArgs, output: Output) -> Outcome 
     let text = |value: &Value| visible(value.as_str().unwrap_or_default()).into_owned();
     let mut shown = format!("{}\n", text(&verdict["decision"]));
     for ask in verdict["asks"].as_array().into_iter().flatten() {
-        shown += &format!("  {} {}: {}\n", text(&ask["action"]), text(&ask["subject"]), text(&ask["because"]));
+        shown.extend([format!("  {} {}: {}\n", text(&ask["action"]), text(&ask["subject"]), text(&ask["because"]))]);
     }
     for name in ["reason", "rule", "command"] {
         if verdict[name].is_string() {
-            shown += &format!("  {name}: {}\n", text(&verdict[name]));
+            shown.extend([format!("  {name}: {}\n", text(&verdict[name]))]);
         }
     }
     let paint = Paint::new(output.color, &io::stdout());

@@ -53,25 +53,25 @@ fn markdown(mut command: Command) -> String {
     text += "\n## Options of many commands\n\n| option | |\n|---|---|\n";
     let mut described = Vec::new();
     let commands = command.get_subcommands().filter(|sub| !sub.is_hide_set());
-    for arg in commands.flat_map(Command::get_arguments).filter(is_shared) {
+    for arg in commands.flat_map(Command::get_arguments).filter(|arg| is_shared(arg)) {
         if !described.contains(&arg.get_id()) {
             described.push(arg.get_id());
             text.extend([argument_row(arg).as_str(), "\n"]);
         }
     }
     text += "\n## Commands\n";
-    for sub in command.get_subcommands().filter(is_shown) {
+    for sub in command.get_subcommands().filter(|sub| is_shown(sub)) {
         add_command(&mut text, sub, "toolrest", 3);
     }
     text
 }
 
 /// Whether many commands take an argument, so that it is described once.
-fn is_shared(arg: &&Arg) -> bool {
+fn is_shared(arg: &Arg) -> bool {
     arg.is_global_set()
 }
 
-fn is_shown(command: &&Command) -> bool {
+fn is_shown(command: &Command) -> bool {
     !command.is_hide_set() && command.get_name() != "help"
 }
 
@@ -93,7 +93,7 @@ fn add_command(text: &mut String, command: &Command, parent: &str, level: usize)
     if !rows.is_empty() {
         let _ = writeln!(text, "\n| argument | |\n|---|---|\n{}", rows.join("\n"));
     }
-    for sub in command.get_subcommands().filter(is_shown) {
+    for sub in command.get_subcommands().filter(|sub| is_shown(sub)) {
         add_command(text, sub, &name, level + 1);
     }
 }
@@ -122,11 +122,11 @@ fn argument_row(arg: &Arg) -> String {
         .map(|value| format!("`{}`", value.get_name()))
         .collect();
     if !choices.is_empty() && choices.len() <= 6 {
-        about += &format!(": {}", choices.join(", "));
+        about.extend([format!(": {}", choices.join(", "))]);
     }
     let defaults: Vec<_> = arg.get_default_values().iter().filter_map(|value| value.to_str()).collect();
     if takes_value && !defaults.is_empty() {
-        about += &format!(" (default `{}`)", defaults.join(" "));
+        about.extend([format!(" (default `{}`)", defaults.join(" "))]);
     }
     format!("| `{}` | {} |", name.trim(), about.replace('|', "\\|"))
 }

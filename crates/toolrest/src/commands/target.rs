@@ -21,7 +21,7 @@ pub(crate) struct TargetOptions {
     dir: Option<PathBuf>,
     /// Address of the server, instead of the variable TOOLREST_SERVER or the server of the last `toolrest login`
     #[arg(long, value_name = "URL", global = true, help_heading = "Target")]
-    pub(super) server: Option<String>,
+    server: Option<String>,
     /// Id or name of the workspace, instead of the variable TOOLREST_WORKSPACE; not needed if there is only one
     #[arg(long, value_name = "WORKSPACE", global = true, help_heading = "Target")]
     workspace: Option<String>,
@@ -52,25 +52,10 @@ impl TargetOptions {
         self.server.is_some() || variable("TOOLREST_SERVER").is_some()
     }
 
-    /// Returns the address of the server that was named, or of the last sign-in.
-    pub(super) fn server_url(&self) -> Outcome<ServerUrl> {
-        if let Some(named) = self.server.clone().or_else(|| variable("TOOLREST_SERVER")) {
-            return ServerUrl::parse(&named);
-        }
-        match Credentials::find()?.read()?.current {
-            Some(current) => ServerUrl::parse(&current),
-            None => Err(Failure::Usage(
-                "say what to work on: `--dir .` for a folder without a server, or `--server URL`; `toolrest login` stores a \
-                 server"
-                    .to_owned(),
-            )),
-        }
-    }
-
     /// Connects to the server, or opens the folder.
     pub(crate) async fn connect(self, programs: Programs) -> Outcome<Client> {
         let Some(dir) = self.dir else {
-            let url = self.server_url()?;
+            let url = server_url(self.server.as_deref())?;
             let token = Token::find(&url)?;
             let workspace = self.workspace.or_else(|| variable("TOOLREST_WORKSPACE"));
             return Ok(Client { connection: Connection::Remote { url, token }, workspace, found: OnceCell::new() });
@@ -91,6 +76,21 @@ impl TargetOptions {
             workspace: Some(workspace),
             found: OnceCell::new(),
         })
+    }
+}
+
+/// Returns the address of the server that was named, in the arguments or the environment, or of the last sign-in.
+pub(super) fn server_url(named: Option<&str>) -> Outcome<ServerUrl> {
+    if let Some(named) = named.map(str::to_owned).or_else(|| variable("TOOLREST_SERVER")) {
+        return ServerUrl::parse(&named);
+    }
+    match Credentials::find()?.read()?.current {
+        Some(current) => ServerUrl::parse(&current),
+        None => Err(Failure::Usage(
+            "say what to work on: `--dir .` for a folder without a server, or `--server URL`; `toolrest login` stores a \
+             server"
+                .to_owned(),
+        )),
     }
 }
 

@@ -105,7 +105,7 @@ impl Table {
         Self { heading: heading.to_vec(), rows: Vec::new() }
     }
 
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
+    pub(crate) fn row(&mut self, cells: &[String]) {
         self.rows.push(cells.iter().map(|cell| one_line(cell, 500)).collect());
     }
 

@@ -64,13 +64,11 @@ async fn schema_of(client: &Client, toolset: &str, tool: &str) -> Outcome<Value>
     let tools = catalogue["tools"].as_array().cloned().unwrap_or_default();
     let is_named =
         |known: &Value| known["name"].as_str().is_some_and(|name| name == tool || name.replace('.', "_") == tool);
-    match tools.iter().find(|known| is_named(known)) {
-        Some(found) => Ok(found["input_schema"].clone()),
-        None => {
-            let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
-            Err(Failure::NotFound(format!("the toolset {toolset} has no tool '{tool}'; it has {}", names.join(", "))))
-        }
+    if let Some(found) = tools.iter().find(|known| is_named(known)) {
+        return Ok(found["input_schema"].clone());
     }
+    let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    Err(Failure::NotFound(format!("the toolset {toolset} has no tool '{tool}'; it has {}", names.join(", "))))
 }
 
 /// Reads `key=value` arguments by the schema of the tool.

@@ -65,7 +65,7 @@ pub(super) async fn run(args: ToolsArgs, output: Output) -> Outcome {
             let about = text("description");
             let about = about.split_once(". ").map_or(about, |(first, _)| first);
             let name = format!("{}/{}", catalogue["toolset"].as_str().unwrap_or_default(), text("name"));
-            table.row(vec![name, super::terminal::one_line(about, 100)]);
+            table.row(&[name, super::terminal::one_line(about, 100)]);
         }
     }
     table.print(output.color)
@@ -73,13 +73,12 @@ pub(super) async fn run(args: ToolsArgs, output: Output) -> Outcome {
 
 async fn from_server(target: TargetOptions, toolset: Option<&str>, format: Format) -> Outcome<Vec<Value>> {
     let client = target.connect(Programs::None).await?;
-    let names = match toolset {
-        Some(name) => vec![name.to_owned()],
-        None => {
-            let listed = client.get("/toolsets").await?;
-            let listed = listed["toolsets"].as_array().cloned().unwrap_or_default();
-            listed.iter().filter_map(|toolset| toolset["name"].as_str().map(str::to_owned)).collect()
-        }
+    let names = if let Some(name) = toolset {
+        vec![name.to_owned()]
+    } else {
+        let listed = client.get("/toolsets").await?;
+        let listed = listed["toolsets"].as_array().cloned().unwrap_or_default();
+        listed.iter().filter_map(|toolset| toolset["name"].as_str().map(str::to_owned)).collect()
     };
     let mut catalogues = Vec::new();
     for name in names {

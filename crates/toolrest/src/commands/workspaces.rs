@@ -55,7 +55,7 @@ async fn act(action: WorkspacesAction, client: &Client, output: Output) -> Outco
     let mut table = Table::new(&["id", "name", "role", "folder"]);
     for workspace in listed["workspaces"].as_array().into_iter().flatten() {
         let text = |name: &str| workspace[name].as_str().unwrap_or_default().to_owned();
-        table.row(vec![text("id"), text("name"), text("role"), text("root")]);
+        table.row(&[text("id"), text("name"), text("role"), text("root")]);
     }
     table.print(output.color)
 }

@@ -14,18 +14,17 @@ use std::io;
 pub(super) struct ApproveArgs {
     /// Id of the approval
     id: String,
-    /// Allow this call only (the default)
-    #[arg(long, conflicts_with = "session")]
-    once: bool,
-    /// Also allow the same for the rest of the agent's session, for 8 hours, as `toolrest approvals show` shows it
-    #[arg(long)]
-    session: bool,
+    #[command(flatten)]
+    scope: ScopeArgs,
     /// Change the arguments in the editor of the variable VISUAL or EDITOR first
     #[arg(long)]
     edit: bool,
     /// Reason, for the record
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// Do not ask for confirmation on a terminal
+    #[arg(long, short = 'y')]
+    yes: bool,
     #[command(flatten)]
     seen: Seen,
 }
@@ -54,47 +53,41 @@ pub(super) struct RespondArgs {
     seen: Seen,
 }
 
+/// How far an approval goes.
+#[derive(Args)]
+struct ScopeArgs {
+    /// Allow this call only (the default)
+    #[arg(long, conflicts_with = "session")]
+    once: bool,
+    /// Also allow the same for the rest of the agent's session, for 8 hours, as `toolrest approvals show` shows it
+    #[arg(long)]
+    session: bool,
+}
+
 /// What the person has seen before the decision.
 #[derive(Args)]
 struct Seen {
-    /// Decide only if this revision is the current one; without it, the one that is shown now
+    /// Decide only if this revision is the current one; without it, the one that is there now
     #[arg(long, value_name = "REVISION")]
     revision: Option<i64>,
-    /// Do not ask for confirmation on a terminal
-    #[arg(long, short = 'y')]
-    yes: bool,
 }
 
-/// How far a decision goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
-    Once,
-    Session,
-}
-
-impl Scope {
-    fn of(is_session: bool) -> Self {
-        if is_session { Self::Session } else { Self::Once }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Once => "once",
-            Self::Session => "session",
-        }
+impl ScopeArgs {
+    /// Returns the name in the body of a decision.
+    fn name(&self) -> &'static str {
+        if self.session && !self.once { "session" } else { "once" }
     }
 }
 
 pub(super) async fn approve(client: &Client, args: &ApproveArgs, output: Output) -> Outcome {
     let approval = find_pending(client, &args.id).await?;
     show(client, &approval, output).await?;
-    let scope = Scope::of(args.session && !args.once);
-    let edited = if args.edit { edit::edit(client, &approval, args.seen.yes, output).await? } else { None };
+    let edited = if args.edit { edit::edit(client, &approval, args.yes, output).await? } else { None };
     // The edited call was confirmed already.
-    if edited.is_none() && !is_confirmed(&args.seen, "Run this call?")? {
+    if edited.is_none() && !(args.yes || !can_ask() || confirm("Run this call?")?) {
         return Err(Failure::Failed("nothing was decided".to_owned()));
     }
-    let mut decision = json!({ "decision": "approve", "scope": scope.name(), "reason": args.reason });
+    let mut decision = json!({ "decision": "approve", "scope": args.scope.name(), "reason": args.reason });
     if let Some(edit::Edited { args, preview }) = edited {
         decision["args"] = args;
         decision["preview"] = json!(preview);
@@ -144,10 +137,6 @@ async fn show(client: &Client, approval: &Value, output: Output) -> Outcome {
     let people = People::of(client, &workspace).await;
     eprint!("{}", shown::text(approval, &people, output.color, &io::stderr()));
     Ok(())
-}
-
-fn is_confirmed(seen: &Seen, question: &str) -> Outcome<bool> {
-    if seen.yes || !can_ask() { Ok(true) } else { confirm(question) }
 }
 
 /// Sends a decision about the revision that was shown, or that the person names.

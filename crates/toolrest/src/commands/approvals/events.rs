@@ -50,7 +50,7 @@ fn parse(block: &str) -> Option<Event> {
     let mut event = Event::default();
     for line in block.lines() {
         match line.split_once(':') {
-            Some(("event", value)) => event.kind = value.trim_start().to_owned(),
+            Some(("event", value)) => value.trim_start().clone_into(&mut event.kind),
             Some(("id", value)) => event.id = Some(value.trim_start().to_owned()),
             _ => {}
         }

@@ -11,6 +11,10 @@ use super::Shell;
 use crate::command::{stderr, stdout};
 use crate::on::{list_at, text_at};
 
+fn in_project<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [arguments, &["--dir", "project"]].concat()
+}
+
 /// A user with a project folder and no server.
 struct Project {
     shell: Shell,
@@ -25,23 +29,19 @@ impl Project {
         Self { shell, folder }
     }
 
-    fn arguments<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
-        [arguments, &["--dir", "project"]].concat()
-    }
-
     #[track_caller]
     fn ok(&self, arguments: &[&str]) -> String {
-        self.shell.ok(&self.arguments(arguments))
+        self.shell.ok(&in_project(arguments))
     }
 
     #[track_caller]
     fn json(&self, arguments: &[&str]) -> Value {
-        self.shell.json(&self.arguments(arguments))
+        self.shell.json(&in_project(arguments))
     }
 
     #[track_caller]
     fn fails(&self, code: i32, arguments: &[&str]) -> String {
-        self.shell.fails(code, &self.arguments(arguments))
+        self.shell.fails(code, &in_project(arguments))
     }
 
     fn text(&self, name: &str) -> String {
@@ -89,7 +89,7 @@ fn a_call_as_an_agent_waits_and_is_run_by_the_command_that_approves_it() {
     assert!(message.contains("--dir project"), "{message}");
     let id = text_at(&project.json(&["approvals"]), "/approvals/0/id").to_owned();
     assert_eq!(project.text("a.txt"), "old\n");
-    let output = project.shell.run(&project.arguments(&["approvals", "approve", &id]));
+    let output = project.shell.run(&in_project(&["approvals", "approve", &id]));
     assert!(output.status.success() && stderr(&output).contains("it has run: ok"), "{output:?}");
     assert!(!stdout(&output).is_empty(), "it prints the commit");
     assert_eq!(project.text("a.txt"), "new");
@@ -105,7 +105,7 @@ async fn a_waiting_call_in_one_process_is_decided_by_another() {
     let project = Project::new();
     fs::write(project.folder.join("a.txt"), "old\n").unwrap();
     let arguments = ["call", "system/write_file", "path=a.txt", "content=new", "--as-agent", "--wait", "60"];
-    let mut command = project.shell.command(&project.arguments(&arguments));
+    let mut command = project.shell.command(&in_project(&arguments));
     let call = command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).spawn().unwrap();
     let id = eventually("the call waits", Duration::from_secs(30), async || {
         let listed = project.json(&["approvals"]);
@@ -137,4 +137,16 @@ fn a_folder_that_does_not_exist_is_refused() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(stderr(&output).contains("missing"), "{output:?}");
     project.fails(2, &["log", "--server", "http://127.0.0.1:1"]);
+}
+
+#[test]
+fn no_folder_with_stored_sign_ins_is_opened() {
+    let project = Project::new();
+    let data = tempfile::tempdir().unwrap();
+    fs::create_dir(project.shell.home.path().join(".config")).unwrap();
+    for folder in [".", ".config"] {
+        let output = project.shell.run(&["log", "--dir", folder, "--data-dir", data.path().to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(stderr(&output).contains("toolrest login"), "{output:?}");
+    }
 }
