@@ -77,7 +77,8 @@ enum Target<'a> {
 async fn answer(app: &App, target: Target<'_>, toolset: &str, request: Request) -> Response {
     let id = CallId::new();
     let mut correlation = correlation_of(request.headers()).unwrap_or_else(|| id.to_string());
-    let (is_own_hand, wants_text) = (request.headers().contains_key(&OWN_HAND), wants_text(request.headers()));
+    let is_own_hand = request.headers().get(&OWN_HAND).is_some_and(|value| value == "true");
+    let wants_text = wants_text(request.headers());
     let bound = match bind(app, target, toolset, request, id, &mut correlation).await {
         Ok((call, _)) if is_own_hand => match call_with_own_hand(app, &call, wants_text).await {
             Ok(response) => return with_correlation(response, correlation),

@@ -2,8 +2,9 @@
 
 use super::Output;
 use super::failure::{Failure, Outcome};
+use super::people::People;
 use super::target::{Client, Programs, TargetOptions};
-use super::terminal::{Paint, print, print_json, visible};
+use super::terminal::{Paint, Table, print, print_json, visible};
 use super::tool_arguments::ToolCallArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use http::Method;
@@ -33,6 +34,12 @@ enum RulesAction {
         /// Replace only this revision of the rules; without it, the one that is there now
         #[arg(long, value_name = "REVISION")]
         revision: Option<i64>,
+    },
+    /// List what was allowed or refused for sessions, with `approvals approve --session` and `deny --session`.
+    Grants {
+        /// End all of them instead
+        #[arg(long)]
+        reset: bool,
     },
     /// Show what would happen to a call of an agent: allowed, asked or denied, by which rule, with its diff.
     Check(ToolCallArgs),
@@ -66,6 +73,8 @@ pub(super) async fn run(args: RulesArgs, output: Output) -> Outcome {
     let result = match args.action.unwrap_or(RulesAction::Show) {
         RulesAction::Show => show(&client, output).await,
         RulesAction::Set { file, approvals, revision } => set(&client, &file, approvals, revision, output).await,
+        RulesAction::Grants { reset: false } => grants(&client, output).await,
+        RulesAction::Grants { reset: true } => reset_grants(&client, output).await,
         RulesAction::Check(call) => check(&client, &call, output).await,
     };
     client.close().await;
@@ -122,6 +131,38 @@ fn rules_of(text: &str, file: &str) -> Outcome<Value> {
     }
     let rules = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     Ok(json!({ "rules": rules.collect::<Vec<_>>() }))
+}
+
+async fn grants(client: &Client, output: Output) -> Outcome {
+    let workspace = client.workspace().await?;
+    let listed = client.get(&format!("{workspace}/grants")).await?;
+    if output.json {
+        return print_json(&listed);
+    }
+    let people = People::of(client, &workspace).await;
+    let mut table = Table::new(&["grant", "for", "session", "by", "expires"]);
+    for grant in listed["grants"].as_array().into_iter().flatten() {
+        let text = |name: &str| grant[name].as_str().unwrap_or_default().to_owned();
+        let effect = if grant["is_denial"] == Value::Bool(true) { "deny" } else { "allow" };
+        table.row(&[
+            format!("{effect} {}({})", text("action"), text("pattern")),
+            people.name_of(&grant["principal"]),
+            text("session"),
+            people.name_of(&grant["granted_by"]),
+            super::time(&grant["expires_at"]),
+        ]);
+    }
+    table.print(output.color)
+}
+
+async fn reset_grants(client: &Client, output: Output) -> Outcome {
+    let path = format!("{}/grants", client.workspace().await?);
+    let ended = client.send(Method::DELETE, &path, &[], None).await?.json()?;
+    if output.json {
+        return print_json(&ended);
+    }
+    eprintln!("Ended {} grants.", ended["revoked"]);
+    Ok(())
 }
 
 async fn check(client: &Client, call: &ToolCallArgs, output: Output) -> Outcome {

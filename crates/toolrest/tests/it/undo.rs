@@ -15,6 +15,8 @@ on_every_backend![
     undoing_the_move_of_a_folder_moves_all_of_it_back,
     an_undo_can_be_undone,
     an_undo_is_refused_when_the_file_changed_since,
+    commits_are_undone_one_after_the_other,
+    an_undo_is_refused_when_the_same_content_was_written_again,
     an_undo_of_an_rm_is_refused_when_the_path_is_taken,
     an_undo_of_a_mkdir_is_refused_when_the_folder_is_in_use,
     an_unknown_commit_is_not_found,
@@ -140,6 +142,31 @@ async fn an_undo_of_a_mkdir_is_refused_when_the_folder_is_in_use(on: On) {
     workspace.write("/d/a.txt", "text").await;
     undo(&workspace, &made).await.refused(409, "CONFLICT");
     assert_eq!(workspace.text("/d/a.txt").await, "text");
+}
+
+async fn commits_are_undone_one_after_the_other(on: On) {
+    let workspace = on.workspace().await;
+    let mut commits = Vec::new();
+    for text in ["one", "two", "three", "four"] {
+        workspace.write("/a.txt", text).await;
+        commits.push(last_commit(&workspace).await);
+    }
+    for (commit, text) in commits.iter().zip(["", "one", "two", "three"]).skip(1).rev() {
+        undo(&workspace, commit).await.success();
+        assert_eq!(workspace.text("/a.txt").await, text);
+    }
+    undo(&workspace, &commits[0]).await.success();
+    assert!(workspace.paths_below("/").await.is_empty());
+}
+
+async fn an_undo_is_refused_when_the_same_content_was_written_again(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/a.txt", "one").await;
+    let first = last_commit(&workspace).await;
+    workspace.write("/a.txt", "two").await;
+    workspace.write("/a.txt", "one").await;
+    undo(&workspace, &first).await.refused(409, "CONFLICT");
+    assert_eq!(workspace.text("/a.txt").await, "one");
 }
 
 async fn an_unknown_commit_is_not_found(on: On) {

@@ -199,6 +199,17 @@ async fn an_approval_for_the_session_lets_the_next_call_through(on: On) {
     let next = scene.overwrite("newer\n").await.unwrap();
     assert_eq!(next.status, 200, "{next}");
     assert_eq!(scene.text().await, "newer\n");
+    let grants = scene.shell.ok(&["rules", "grants"]);
+    let row: Vec<&str> = grants.trim_end().split('\t').collect();
+    let email = scene.workspace.account.email.as_str();
+    assert_eq!(row[..4], ["allow write(notes.txt)", "agent", "s", email], "{grants}");
+    scene.shell.ok(&["rules", "grants", "--reset"]);
+    assert_eq!(scene.shell.ok(&["rules", "grants"]), "");
+    let (call, id) = scene.asked("newest\n").await;
+    scene.shell.ok(&["approvals", "deny", &id, "--session"]);
+    assert_eq!(call.await.unwrap().status, 403);
+    let refused = scene.overwrite("another\n").await.unwrap();
+    assert_eq!(refused.status, 403, "it is refused without asking: {refused}");
 }
 
 async fn a_key_decides_nothing_on_the_command_line_either(on: On) {
