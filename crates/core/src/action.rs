@@ -59,10 +59,38 @@ impl Action {
         }
     }
 
+    /// Whether tools of this action change nothing.
+    pub fn is_read_only(self) -> bool {
+        matches!(self, Self::Read | Self::Fetch)
+    }
+
+    /// Returns what clients are told about tools of this action, before they decide whether to ask their user.
+    pub fn hints(self) -> ToolHints {
+        ToolHints {
+            is_read_only: self.is_read_only(),
+            is_destructive: !self.is_read_only(),
+            is_idempotent: self.is_read_only() || self == Self::Delete,
+            is_open_world: matches!(self, Self::Exec | Self::Fetch | Self::GitHub),
+        }
+    }
+
     /// Returns the action of a name of [`Action::name`].
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.name() == name)
     }
+}
+
+/// What clients are told about a tool, in the terms of the Model Context Protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolHints {
+    /// It changes nothing.
+    pub is_read_only: bool,
+    /// It may replace or remove something, and not only add.
+    pub is_destructive: bool,
+    /// The same call again changes nothing more.
+    pub is_idempotent: bool,
+    /// It may reach what is outside of the workspace.
+    pub is_open_world: bool,
 }
 
 /// A set of actions.

@@ -249,6 +249,9 @@ pub struct Execution {
     pub outcome: String,
     /// The body that the caller gets, if it is not too long to be kept.
     pub result: Option<Value>,
+    /// The answer as a text for models, if the tool has one and it is short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
     /// The HTTP status of that body.
     pub status: u16,
     /// The message of the error.

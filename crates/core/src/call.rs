@@ -38,6 +38,9 @@ pub enum Permission {
     /// Nobody yet: the call stops where a rule asks, with an error that says what is asked ([`ToolError::asks`]).
     #[default]
     Ask,
+    /// Nobody yet, and nobody is expected to be asked: the defaults of toolsets ask only if rules, or when calls ask, were
+    /// set. Rules ask and deny as always.
+    AskIfConfigured,
     /// The caller, a person who makes the call directly.
     OwnHand,
     /// A person who approved the call.

@@ -16,6 +16,8 @@ pub struct RulesInForce {
     pub mode: ApprovalMode,
     /// The hosts that `web_fetch` reaches without asking.
     pub fetch_hosts: Arc<FetchHosts>,
+    /// Whether somebody has set when calls ask.
+    pub is_mode_set: bool,
     /// The revision of the rules and grants, which statements compare. None if there is no database that keeps it.
     pub revision: Option<i64>,
 }
@@ -37,6 +39,8 @@ impl RulesInForce {
 pub enum Asking {
     /// The call stops, and the engine returns what it asks.
     Stop,
+    /// Like `Stop`, but the defaults of toolsets ask only if rules, or when calls ask, were set.
+    StopIfConfigured,
     /// The call goes on, because a person makes the change directly.
     OwnHand,
     /// The call goes on, because a person approved it.
@@ -89,8 +93,15 @@ impl CallRules {
         self.in_force.lists.is_empty() && !self.has_defaults()
     }
 
+    /// Returns when this call asks.
+    fn mode(&self) -> ApprovalMode {
+        let RulesInForce { lists, mode, is_mode_set, .. } = &*self.in_force;
+        let is_configured = *is_mode_set || !lists.is_empty();
+        if matches!(self.asking, Asking::StopIfConfigured) && !is_configured { ApprovalMode::Off } else { *mode }
+    }
+
     fn has_defaults(&self) -> bool {
-        match self.in_force.mode {
+        match self.mode() {
             ApprovalMode::Off => false,
             ApprovalMode::All => true,
             ApprovalMode::Spec | ApprovalMode::Never => matches!(self.toolset.as_str(), "system" | "coding"),
@@ -227,7 +238,7 @@ impl CallRules {
         match (ruling, &self.asking) {
             (Ruling::Deny(error), _) => Err(error),
             (Ruling::Allow, _) | (Ruling::Ask(_), Asking::OwnHand | Asking::Approved) => Ok(None),
-            (Ruling::Ask(ask), Asking::Stop) => Ok(Some(ask)),
+            (Ruling::Ask(ask), Asking::Stop | Asking::StopIfConfigured) => Ok(Some(ask)),
             (Ruling::Ask(ask), Asking::Collect(asks)) => {
                 let mut asks = asks.lock().unwrap_or_else(PoisonError::into_inner);
                 if !asks.contains(&ask) {
@@ -272,7 +283,7 @@ impl CallRules {
                 }
                 // A rule that names who may decide asks them each time: others may have given the grant.
                 Some(false) if approvers.is_empty() => Ruling::Allow,
-                _ => match self.in_force.mode {
+                _ => match self.mode() {
                     ApprovalMode::Off => Ruling::Allow,
                     ApprovalMode::Never => Ruling::Deny(denied(action, &subject, rule.as_deref(), &because)),
                     ApprovalMode::Spec | ApprovalMode::All => {
@@ -291,10 +302,10 @@ impl CallRules {
 
     /// Returns why an action is asked for although no rule says so.
     fn default_ask(&self, action: Action, target: &Target<'_>) -> Option<String> {
-        if self.in_force.mode == ApprovalMode::Off || action == Action::Read {
+        if self.mode() == ApprovalMode::Off || action == Action::Read {
             return None;
         }
-        if self.in_force.mode == ApprovalMode::All {
+        if self.mode() == ApprovalMode::All {
             return Some("the setting `approvals` asks before everything but reading".to_owned());
         }
         match (self.toolset.as_str(), action, target) {

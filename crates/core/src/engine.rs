@@ -546,6 +546,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 fn asking(permission: &Permission) -> Asking {
     match permission {
         Permission::Ask => Asking::Stop,
+        Permission::AskIfConfigured => Asking::StopIfConfigured,
         Permission::OwnHand => Asking::OwnHand,
         Permission::Approved(_) | Permission::ApprovedHere(_) => Asking::Approved,
     }

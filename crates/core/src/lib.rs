@@ -46,7 +46,7 @@ mod tool;
 mod toolset;
 mod workspace;
 
-pub use action::{Action, ActionSet, Intent};
+pub use action::{Action, ActionSet, Intent, ToolHints};
 pub use approval::{
     Approval, ApprovalEvent, ApprovalPreview, ApprovalState, Ask, Decided, Execution, Grant, MemberRules, NewApproval,
     NewDecision, NewGrant, NewRules, Verdict,
@@ -103,7 +103,7 @@ pub use secrets::{
 pub use settings::{RunSettings, RunSettingsPatch, WorkspaceSettings, WorkspaceSettingsPatch};
 pub use time::{Timestamp, now};
 pub use tool::{Answer, BoundTool, CallCx, DynTool, Render, Tool};
-pub use toolset::{CatalogueFormat, Dialect, Success, Toolset, ToolsetMask, Toolsets, WaitingCall};
+pub use toolset::{CatalogueFormat, Dialect, Success, Toolset, ToolsetMask, Toolsets, WaitingCall, name_for_models};
 pub use workspace::{
     CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, Preview, ReadSeek, SymbolicLinks, Version,
     WORKSPACE_MOUNT, Workspace, Workspaces, below_workspace_mount,

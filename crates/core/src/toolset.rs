@@ -1,7 +1,7 @@
 //! Toolsets, and the format of their answers.
 
 use crate::tool::Erased;
-use crate::{Action, Approval, CallOutcome, DynTool, Notice, Result, Tool, ToolError};
+use crate::{Approval, CallOutcome, DynTool, Notice, Result, Tool, ToolError};
 use serde_json::{Map, Value, json};
 use std::{borrow::Cow, collections::BTreeMap, str::FromStr, sync::Arc};
 
@@ -165,9 +165,10 @@ impl Toolset {
                         "inputSchema": tool.input_schema(),
                         "outputSchema": tool.output_schema(),
                         "annotations": {
-                            "readOnlyHint": tool.action() == Action::Read,
-                            "destructiveHint": tool.action() == Action::Delete,
-                            "openWorldHint": false,
+                            "readOnlyHint": tool.action().hints().is_read_only,
+                            "destructiveHint": tool.action().hints().is_destructive,
+                            "idempotentHint": tool.action().hints().is_idempotent,
+                            "openWorldHint": tool.action().hints().is_open_world,
                         },
                     }),
                 }
@@ -178,7 +179,7 @@ impl Toolset {
 }
 
 /// Returns the spelling of a tool's name for model APIs, which accept only `[a-zA-Z0-9_-]`.
-fn name_for_models(name: &str) -> Cow<'_, str> {
+pub fn name_for_models(name: &str) -> Cow<'_, str> {
     if name.contains('.') { name.replace('.', "_").into() } else { name.into() }
 }
 

@@ -18,8 +18,9 @@ use std::{
 };
 use tokio::time::Instant;
 use toolrest_core::{
-    Access, Approval, ApprovalId, ApprovalState, ApprovedCall, Call, Dialect, ErrorKind, Execution, NewApproval,
-    OUTCOME_OK, Page, Permission, Result, Role, Timestamp, ToolError, Verdict, WorkspaceId, hex, now,
+    Access, Approval, ApprovalId, ApprovalState, ApprovedCall, Ask, Call, CallOutcome, Dialect, ErrorKind, Execution,
+    NewApproval, OUTCOME_OK, Page, Permission, Result, Role, Timestamp, ToolError, UserId, Verdict, WorkspaceId, hex,
+    now,
 };
 
 /// Time for which a caller waits for a decision if it does not say otherwise.
@@ -32,6 +33,8 @@ const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_RESULT_BYTES: usize = 1 << 20;
 /// How many waiting calls are looked at in one step after new rules.
 const RELEASE_PAGE: u32 = 100;
+/// Maximum size of a text that is kept beside the result. Lists of approvals contain it.
+const MAX_TEXT_BYTES: usize = 8 << 10;
 /// How often an approved call is started over because a file changed between its preview and its commit.
 pub(crate) const MAX_RACES: usize = 5;
 /// Time after which a waiting call asks the database, if no signal came.
@@ -50,19 +53,29 @@ pub(crate) struct AskOptions {
 
 /// What a caller gets.
 pub(crate) enum Asked {
-    /// The answer in the format of the toolset, and its HTTP status.
-    Answer(u16, Vec<u8>),
+    /// The answer in the format of the toolset.
+    Answer(StoredAnswer),
     /// An error.
     Failed(ToolError),
     /// The call waits for a person.
     Pending(Box<Approval>),
 }
 
+/// The answer of a call, in the format of its toolset.
+pub(crate) struct StoredAnswer {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// The body.
+    pub(crate) body: Vec<u8>,
+    /// The answer as a text for models; none if the tool has none or it is not kept.
+    pub(crate) text: Option<String>,
+}
+
 /// Calls a tool, and waits for a person if it must ask.
 pub(crate) async fn call(runtime: &Arc<Runtime>, call: Call, options: AskOptions) -> Asked {
     let render = |outcome| dialect(runtime, &call.toolset).render(&outcome, &call.correlation);
     match runtime.engine.call(&call, &Permission::Ask, render).await {
-        Ok(body) => Asked::Answer(200, body),
+        Ok(body) => Asked::Answer(StoredAnswer { status: 200, body, text: None }),
         Err(error) if error.asks().is_empty() => Asked::Failed(error),
         Err(_) => match ask(runtime, call, options).await {
             Ok(asked) => asked,
@@ -72,11 +85,17 @@ pub(crate) async fn call(runtime: &Arc<Runtime>, call: Call, options: AskOptions
 }
 
 async fn ask(runtime: &Arc<Runtime>, call: Call, options: AskOptions) -> Result<Asked> {
+    let deadline = Instant::now() + options.wait;
+    let approval = request(runtime, call, options).await?;
+    decided(runtime, approval, deadline).await
+}
+
+/// Stores a call that must ask as an approval, or finds the approval of an earlier call that it repeats.
+pub(crate) async fn request(runtime: &Arc<Runtime>, call: Call, options: AskOptions) -> Result<Approval> {
     let access = call.caller.access(call.workspace, Role::Viewer);
     let attach_key = attach_key(&call)?;
-    let deadline = Instant::now() + options.wait;
     if let Some(ended) = runtime.store.ended_call(access, &attach_key, options.correlation.as_deref()).await? {
-        return decided(runtime, ended, deadline).await;
+        return Ok(ended);
     }
     let shown = Shown::of(runtime, &call).await?;
     let new = NewApproval {
@@ -95,7 +114,7 @@ async fn ask(runtime: &Arc<Runtime>, call: Call, options: AskOptions) -> Result<
         tracing::info!(approval.id = %approval.id, tool.set = approval.call.toolset, tool.name = approval.call.tool, "a call waits for approval");
         runtime.tell_asked(&approval);
     }
-    decided(runtime, approval, deadline).await
+    Ok(approval)
 }
 
 /// Waits until an approval has ended, and runs its call if it is approved. At the deadline it is still pending.
@@ -125,8 +144,9 @@ async fn answer_of(runtime: &Runtime, approval: Approval) -> Asked {
     if let Err(error) = runtime.store.delivered(approval.call.workspace, approval.id).await {
         tracing::warn!(%error, "could not store that a result was delivered");
     }
-    if let Some(Execution { result: Some(result), status, .. }) = &approval.execution {
-        return Asked::Answer(*status, result.to_string().into_bytes());
+    if let Some(Execution { result: Some(result), status, text, .. }) = &approval.execution {
+        let body = result.to_string().into_bytes();
+        return Asked::Answer(StoredAnswer { status: *status, body, text: text.clone() });
     }
     Asked::Failed(ended_without_answer(&approval))
 }
@@ -293,7 +313,7 @@ async fn run_as_shown(runtime: &Runtime, approval: &Approval) -> Result<Option<E
         let has_conditions = !shown.conditions.is_empty();
         let approved = ApprovedCall { approval: approval.id, instance, conditions: shown.conditions };
         let permission = Permission::Approved(approved);
-        let commit = OnceLock::new();
+        let (commit, text) = (OnceLock::new(), OnceLock::new());
         let dialect = dialect(runtime, &call.toolset);
         let edited = approval.decided.as_ref().and_then(|decided| decided.args.as_deref());
         let rendered = runtime.engine.call(call, &permission, |mut outcome| {
@@ -303,10 +323,15 @@ async fn run_as_shown(runtime: &Runtime, approval: &Approval) -> Result<Option<E
             if let Some(args) = edited {
                 outcome.warnings.push(format!("A person changed the arguments before approving: {args}").into());
             }
+            let answer = outcome.answer.text().filter(|text| text.len() <= MAX_TEXT_BYTES);
+            let _ = text.set(answer.map(|text| with_notices(text, &outcome, dialect)));
             dialect.render(&outcome, &call.correlation)
         });
         match rendered.await {
-            Ok(body) => return Ok(Some(execution(OUTCOME_OK.to_owned(), 200, &body, None, commit.get().copied()))),
+            Ok(body) => {
+                let done = execution(OUTCOME_OK.to_owned(), 200, &body, None, commit.get().copied());
+                return Ok(Some(Execution { text: text.into_inner().flatten(), ..done }));
+            }
             // A file changed after the preview: see whether the call still does the same.
             Err(error) if has_conditions && is_race(error.kind) && commit.get().is_none() => {}
             Err(error) => return Ok(Some(failed(runtime, call, &error))),
@@ -333,7 +358,42 @@ fn execution(
     commit: Option<toolrest_core::CommitId>,
 ) -> Execution {
     let result = (body.len() <= MAX_RESULT_BYTES).then(|| serde_json::from_slice(body).unwrap_or(Value::Null));
-    Execution { outcome, result, status, message, commit }
+    Execution { outcome, result, text: None, status, message, commit }
+}
+
+/// Returns the answer of a call as a text, followed by its warnings.
+pub(crate) fn with_notices(mut text: String, outcome: &CallOutcome, dialect: &dyn Dialect) -> String {
+    for warning in &outcome.warnings {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str("warning: ");
+        text.push_str(&dialect.notice(warning));
+    }
+    text
+}
+
+/// Refuses a person who may not decide about an approval.
+pub(crate) async fn check_decider(runtime: &Runtime, user: UserId, approval: &Approval) -> Result<()> {
+    let caller = approval.call.caller;
+    if caller.key.is_none() && caller.user == user && !runtime.settings.policy.self_approval {
+        let message = "You made this call yourself, and the setting policy.self_approval forbids to approve it";
+        return Err(ToolError::new(ErrorKind::Forbidden, message));
+    }
+    if approval.asks.iter().all(|ask| ask.approvers.is_empty()) {
+        return Ok(());
+    }
+    let email = runtime.store.user(user).await?.map(|user| user.email).unwrap_or_default();
+    let may_decide = |ask: &Ask| {
+        ask.approvers.is_empty() || ask.approvers.iter().any(|approver| approver.eq_ignore_ascii_case(&email))
+    };
+    match approval.asks.iter().find(|ask| !may_decide(ask)) {
+        None => Ok(()),
+        Some(ask) => {
+            let message = format!("Only {} can decide about this call", ask.approvers.join(", "));
+            Err(ToolError::new(ErrorKind::Forbidden, message))
+        }
+    }
 }
 
 /// Returns a key that is the same for repetitions of a call by the same caller in the same session.
@@ -352,7 +412,7 @@ fn later(lifetime: Duration) -> Result<Timestamp> {
     now().checked_add(lifetime).map_err(ToolError::internal)
 }
 
-fn dialect<'a>(runtime: &'a Runtime, toolset: &str) -> &'a dyn Dialect {
+pub(crate) fn dialect<'a>(runtime: &'a Runtime, toolset: &str) -> &'a dyn Dialect {
     let found = runtime.engine.toolsets().find(toolset);
     found.map_or(&toolrest_toolsets::workspace::WorkspaceDialect, toolrest_core::Toolset::dialect)
 }

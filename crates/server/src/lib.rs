@@ -10,6 +10,7 @@ mod in_process;
 mod local;
 mod lock_file;
 mod logging;
+pub mod mcp;
 mod metrics;
 mod offers;
 pub mod operator;
@@ -22,8 +23,8 @@ mod secrets;
 mod served_folder;
 mod server;
 pub mod settings;
-pub mod tool_backend;
 mod sign_ins;
+pub mod tool_backend;
 mod upkeep;
 
 pub use approver::{ApprovalRequest, Approver, ApproverDecision};

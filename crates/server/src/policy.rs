@@ -48,6 +48,7 @@ impl StoredPolicy {
             lists,
             grants: GrantList::default(),
             mode: mode.unwrap_or_default(),
+            is_mode_set: mode.is_some(),
             fetch_hosts: Arc::clone(&fetch_hosts),
             revision: Some(0),
         };
@@ -88,7 +89,8 @@ impl Policy for StoredPolicy {
         let lists = RuleLists { server: Arc::clone(&self.server), workspace: workspace_rules };
         let grants = GrantList::compile(grants)?;
         let (mode, fetch_hosts) = (self.mode(approvals), Arc::clone(&self.fetch_hosts));
-        let rules = RulesInForce { lists, grants, mode, fetch_hosts, revision: Some(revision) };
+        let is_mode_set = self.mode.or(approvals).is_some();
+        let rules = RulesInForce { lists, grants, mode, is_mode_set, fetch_hosts, revision: Some(revision) };
         let mut known = self.known();
         if known.len() >= MAX_CACHED {
             known.clear();

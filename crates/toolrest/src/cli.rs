@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::commands::{
-    Output, WorkspaceCommand, backup, failure::Failure, restore_backup, secrets, terminal::ColorChoice, user,
+    Output, WorkspaceCommand, backup, failure::Failure, mcp, restore_backup, secrets, terminal::ColorChoice, user,
 };
 use crate::{
     doctor,
@@ -44,6 +44,16 @@ enum Command {
         /// Also create the Python environment of the data tools, unless it is complete; the server answers meanwhile
         #[arg(long)]
         setup_python: bool,
+    },
+    /// Serve tools to an agent by the Model Context Protocol, on standard input and output.
+    #[command(args_conflicts_with_subcommands = true)]
+    Mcp {
+        #[command(flatten)]
+        options: mcp::Options,
+        #[command(flatten)]
+        data: DataOptions,
+        #[command(subcommand)]
+        action: Option<mcp::Action>,
     },
     /// Print all settings with their values and origins; secrets are hidden.
     Config {
@@ -147,6 +157,12 @@ impl Cli {
             Command::Workspace(command) => Ok(command.run(output, Self::command())?),
             _ if output.json => Err(Failure::Usage("this command prints no JSON; leave out --json".to_owned()).into()),
             Command::Serve { options, setup_python } => serve(options.load()?.settings, setup_python),
+            Command::Mcp { action: Some(action), .. } => Ok(mcp::install(action)?),
+            Command::Mcp { options, data, action: None } => {
+                let folder = options.folder()?;
+                let flag = ("folders.local_dir", "--dir", Some(folder.display().to_string()));
+                mcp::serve(data.load(vec![flag])?.settings, folder, &options)
+            }
             Command::Config { reference: true, .. } => {
                 print!("{}", settings::reference());
                 Ok(())
@@ -256,7 +272,7 @@ fn read_config(named: Option<&Path>) -> Result<Option<ConfigFile>, String> {
 
 /// Maximum number of threads for blocking work: files, computations, commits to folders. Most of it is short and can
 /// wait for a thread. Long work (computations, searches, commits to folders) has lower limits of its own.
-const BLOCKING_THREADS: usize = 256;
+pub(crate) const BLOCKING_THREADS: usize = 256;
 
 fn serve(settings: Settings, setup_python: bool) -> Result<(), Box<dyn Error>> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();

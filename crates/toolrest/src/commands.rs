@@ -5,6 +5,7 @@
 
 pub(crate) mod backup;
 pub(crate) mod failure;
+pub(crate) mod mcp;
 pub(crate) mod restore_backup;
 pub(crate) mod secrets;
 pub(crate) mod terminal;

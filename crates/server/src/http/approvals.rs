@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use toolrest_core::rules::{Rule, RuleEffect, RuleList};
 use toolrest_core::{
     Access, Approval, ApprovalId, ApprovalState, Ask, Call, Decided, ErrorKind, JsonText, NewDecision, NewRules, Page,
-    Result, Role, ToolError, UserId, Verdict, now,
+    Result, Role, ToolError, Verdict, now,
 };
 
 /// The query parameters of the list.
@@ -269,7 +269,7 @@ async fn decide_one(
     let scope = body.scope.unwrap_or(Scope::Once);
     let access = target.access(if scope == Scope::Workspace { Role::Owner } else { Role::Editor });
     let (approval, _) = app.store.approval(access, id).await?;
-    check_decider(app, target.caller.user, &approval).await?;
+    approvals::check_decider(app, target.caller.user, &approval).await?;
     let (verdict, args) = verdict(&body)?;
     if verdict == Verdict::Respond && (scope != Scope::Once || body.remember) {
         return Err(ToolError::argument("scope", "An answer without running the call holds for this call alone"));
@@ -339,29 +339,6 @@ async fn rules_with(
     rules.rules.extend(offer.parts().iter().map(|(action, pattern)| Rule::about(effect, *action, pattern.clone())));
     RuleList::compile(rules.rules.clone())?;
     Ok(NewRules { if_match, body: serde_json::to_string::<WorkspaceRules>(&rules).map_err(ToolError::internal)? })
-}
-
-/// Refuses a person who may not decide about an approval.
-async fn check_decider(app: &App, user: UserId, approval: &Approval) -> Result<()> {
-    let caller = approval.call.caller;
-    if caller.key.is_none() && caller.user == user && !app.settings.policy.self_approval {
-        let message = "You made this call yourself, and the setting policy.self_approval forbids to approve it";
-        return Err(ToolError::new(ErrorKind::Forbidden, message));
-    }
-    if approval.asks.iter().all(|ask| ask.approvers.is_empty()) {
-        return Ok(());
-    }
-    let email = app.store.user(user).await?.map(|user| user.email).unwrap_or_default();
-    let may_decide = |ask: &Ask| {
-        ask.approvers.is_empty() || ask.approvers.iter().any(|approver| approver.eq_ignore_ascii_case(&email))
-    };
-    match approval.asks.iter().find(|ask| !may_decide(ask)) {
-        None => Ok(()),
-        Some(ask) => {
-            let message = format!("Only {} can decide about this call", ask.approvers.join(", "));
-            Err(ToolError::new(ErrorKind::Forbidden, message))
-        }
-    }
 }
 
 fn verdict(body: &DecisionBody) -> Result<(Verdict, Option<JsonText>)> {

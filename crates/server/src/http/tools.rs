@@ -92,7 +92,7 @@ async fn answer(app: &App, target: Target<'_>, toolset: &str, request: Request) 
             // Only an id that the caller chose says that a call is a repetition.
             options.correlation = (correlation != id.to_string()).then(|| correlation.clone());
             match approvals::call(&app.runtime, call, options).await {
-                Asked::Answer(status, body) => answer_with(status, body),
+                Asked::Answer(answer) => answer_with(answer.status, answer.body),
                 Asked::Failed(error) => refusal(app, toolset, &error, &correlation),
                 Asked::Pending(approval) => pending(app, toolset, &approval, &correlation),
             }

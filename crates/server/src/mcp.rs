@@ -1,0 +1,110 @@
+//! The Model Context Protocol over the runtime, on standard input and output (`stdio`) and over HTTP (`http/mcp.rs`).
+//!
+//! `rmcp` speaks the protocol; an [`McpServer`] is its handler for one client. Tools are not declared again: the list is
+//! made from the toolsets, and every call passes through the engine.
+
+mod answers;
+mod asking;
+mod calls;
+mod catalogue;
+mod stdio;
+
+use crate::runtime::Runtime;
+pub(crate) use catalogue::OfferedTools;
+pub use catalogue::{Offer, OfferError};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool, ToolsCapability,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use std::sync::Arc;
+pub use stdio::{Stdio, StdioError};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use toolrest_core::{Caller, WorkspaceId};
+
+/// What a model should know about the tools as a whole.
+const INSTRUCTIONS: &str = "Paths are relative to the root of the workspace; programs see its files in their working \
+     directory. Every change is recorded and can be undone by the user.";
+
+/// The workspace that a client works in, and who it acts for.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) caller: Caller,
+}
+
+/// How a client is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Connection {
+    /// By pipes, from a program of the local user. The person at that program can be asked.
+    Stdio,
+    /// Over HTTP. Each request stands alone, so the server cannot ask the client.
+    Http,
+}
+
+/// Serves one client.
+#[derive(Clone)]
+pub(crate) struct McpServer(Arc<Inner>);
+
+struct Inner {
+    tools: OfferedTools,
+    /// None until the runtime is open.
+    target: watch::Receiver<Option<Target>>,
+    connection: Connection,
+    /// The label of the session, to which grants are limited.
+    session: String,
+    /// Stops running calls when it is cancelled.
+    closing: CancellationToken,
+}
+
+impl McpServer {
+    pub(crate) fn new(
+        tools: OfferedTools,
+        target: watch::Receiver<Option<Target>>,
+        connection: Connection,
+        session: String,
+        closing: CancellationToken,
+    ) -> Self {
+        Self(Arc::new(Inner { tools, target, connection, session, closing }))
+    }
+
+    /// Waits until the runtime is open.
+    async fn target(&self) -> Result<Target, ErrorData> {
+        let mut target = self.0.target.clone();
+        let opened = target.wait_for(Option::is_some).await.ok().and_then(|target| target.clone());
+        opened.ok_or_else(|| ErrorData::internal_error("Toolrest is stopping", None))
+    }
+}
+
+impl ServerHandler for McpServer {
+    fn get_info(&self) -> ServerConfig {
+        let mut capabilities = ServerCapabilities::default();
+        capabilities.tools = Some(ToolsCapability::default());
+        let mut info = ServerConfig::new(capabilities).with_instructions(INSTRUCTIONS);
+        info.server_info = Implementation::new("toolrest", env!("CARGO_PKG_VERSION"));
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.0.tools.definitions()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.0.tools.find(name).map(|tool| tool.definition.clone())
+    }
+
+    async fn call_tool(
+        &self,
+        params: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        calls::call(self, params, context).await
+    }
+}

@@ -1,0 +1,106 @@
+//! Calls of tools: progress, cancellation and answers.
+
+use super::asking;
+use super::catalogue::OfferedTool;
+use super::{Connection, McpServer, Target, answers};
+use crate::approvals;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ProgressNotificationParam};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use std::{convert::Infallible, future, time::Duration};
+use tokio::time::{Instant, MissedTickBehavior};
+use toolrest_core::{Call, CallId, JsonText, Permission, ToolError};
+
+/// How often a client that asked for it is told that a call still runs.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Calls a tool. What a tool refuses is an answer too; only what the protocol calls wrong is an error of the protocol.
+///
+/// The work ends when the client cancels the request, or goes away.
+pub(super) async fn call(
+    server: &McpServer,
+    params: CallToolRequestParams,
+    context: RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let Some(tool) = server.0.tools.find(&params.name) else {
+        let known = server.0.tools.names();
+        return Err(ErrorData::invalid_params(format!("Unknown tool: {}; there are {known}", params.name), None));
+    };
+    let work = async {
+        let target = server.target().await?;
+        answered(server, &target, tool, params, &context).await
+    };
+    tokio::select! {
+        answered = work => answered,
+        () = context.ct.cancelled() => Err(ErrorData::internal_error("The request was cancelled", None)),
+        () = server.0.closing.cancelled() => Err(ErrorData::internal_error("Toolrest is stopping", None)),
+        never = report_progress(&context) => match never {},
+    }
+}
+
+async fn answered(
+    server: &McpServer,
+    target: &Target,
+    tool: &OfferedTool,
+    params: CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let Target { runtime, workspace, caller } = target;
+    let dialect = approvals::dialect(runtime, tool.toolset);
+    let args = JsonText::of(&params.arguments.unwrap_or_default());
+    let args = args.map_err(|error| ErrorData::invalid_params(error.message, None))?;
+    let id = CallId::new();
+    let call = Call {
+        id,
+        correlation: id.to_string(),
+        toolset: tool.toolset.to_owned(),
+        tool: tool.tool.to_owned(),
+        args,
+        caller: *caller,
+        workspace: *workspace,
+        session: server.0.session.clone(),
+    };
+    let render = |outcome| answers::of_outcome(&outcome, dialect, server.0.tools.structured);
+    let error: ToolError = match runtime.engine.call(&call, &permission(server, context), render).await {
+        Ok(result) => return Ok(result.into()),
+        Err(error) => error,
+    };
+    if error.asks().is_empty() {
+        return Ok(answers::of_error(&error, dialect).into());
+    }
+    let reply = asking::Reply { responses: params.input_responses, state: params.request_state };
+    asking::ask(server, target, call, reply, context).await
+}
+
+/// Returns who allows what the rules ask about. The programs that start Toolrest for their user ask themselves, so without
+/// rules, and without a way to ask the user, nothing asks twice.
+fn permission(server: &McpServer, context: &RequestContext<RoleServer>) -> Permission {
+    if server.0.connection == Connection::Stdio && !asking::can_ask(context) {
+        Permission::AskIfConfigured
+    } else {
+        Permission::Ask
+    }
+}
+
+/// Tells the client at intervals that the call still runs, if it asked for that.
+async fn report_progress(context: &RequestContext<RoleServer>) -> Infallible {
+    let Some(token) = context.meta.get_progress_token() else { return future::pending().await };
+    let begun = Instant::now();
+    let mut ticks = tokio::time::interval_at(begun + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let seconds = begun.elapsed().as_secs();
+        #[allow(clippy::cast_precision_loss, reason = "calls take less than 2^52 seconds")]
+        let progress = ProgressNotificationParam::new(token.clone(), seconds as f64);
+        let progress = progress.with_message(format!("still running after {seconds} s"));
+        // A client that went away cancels the call.
+        let _ = context.peer.notify_progress(progress).await;
+    }
+}
+
+/// Returns an answer for an error that is not one of a tool.
+pub(super) fn refused(target: &Target, toolset: &str, error: &ToolError) -> CallToolResult {
+    error.log_cause();
+    answers::of_error(error, approvals::dialect(&target.runtime, toolset))
+}

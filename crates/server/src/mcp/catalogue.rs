@@ -1,0 +1,139 @@
+//! The tools that a client is offered, and their names.
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+use toolrest_core::{Action, DynTool, Key, Toolset, Toolsets, name_for_models};
+
+/// The tools that are offered if no toolsets are named: all of `coding`, and `run_code`. A model pays for every tool in
+/// every request, so they are few.
+const DEFAULT_TOOLSET: &str = "coding";
+const DEFAULT_TOOL: (&str, &str) = ("system", "run_code");
+
+/// Maximum length of a tool's name in the APIs of models.
+#[cfg(test)]
+const MAX_NAME_BYTES: usize = 64;
+
+/// Which tools a client is offered.
+#[derive(Clone, Debug, Default)]
+pub struct Offer {
+    /// The names of the toolsets; empty for the default tools.
+    pub toolsets: Vec<String>,
+    /// Whether only tools that change nothing are offered.
+    pub read_only: bool,
+    /// Whether tools have output schemas, and answers also have the JSON.
+    pub structured: bool,
+}
+
+/// A toolset that does not exist.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no toolset '{name}'; there are {known}")]
+pub struct OfferError {
+    name: String,
+    known: String,
+}
+
+/// A tool as it is offered.
+pub(crate) struct OfferedTool {
+    pub(crate) toolset: &'static str,
+    pub(crate) tool: &'static str,
+    pub(crate) definition: Tool,
+}
+
+/// The tools that are offered, by their names.
+#[derive(Clone)]
+pub(crate) struct OfferedTools {
+    tools: Arc<Vec<OfferedTool>>,
+    by_name: Arc<HashMap<String, usize>>,
+    pub(crate) structured: bool,
+}
+
+impl OfferedTools {
+    /// Selects tools. A key is offered only what its scope allows.
+    pub(crate) fn new(toolsets: &Toolsets, offer: &Offer, key: Option<Key>) -> Result<Self, OfferError> {
+        if let Some(name) = offer.toolsets.iter().find(|name| toolsets.find(name).is_none()) {
+            let known: Vec<&str> = toolsets.iter().map(Toolset::name).collect();
+            return Err(OfferError { name: name.clone(), known: known.join(", ") });
+        }
+        let is_selected = |toolset: &str, tool: &str| match &offer.toolsets[..] {
+            [] => toolset == DEFAULT_TOOLSET || (toolset, tool) == DEFAULT_TOOL,
+            named => named.iter().any(|name| name == toolset),
+        };
+        let is_allowed = |toolset: &str, action: Action| {
+            let in_scope = key.is_none_or(|key| key.check_tool(toolsets, toolset, action).is_ok());
+            in_scope && (action.is_read_only() || !offer.read_only)
+        };
+        let selected: Vec<(&'static str, &dyn DynTool)> = toolsets
+            .iter()
+            .flat_map(|toolset| toolset.tools().map(|tool| (toolset.name(), tool)))
+            .filter(|(toolset, tool)| is_selected(toolset, tool.name()) && is_allowed(toolset, tool.action()))
+            .collect();
+        let names = names(&selected);
+        let tools: Vec<OfferedTool> = selected
+            .into_iter()
+            .zip(&names)
+            .map(|((toolset, tool), name)| OfferedTool {
+                toolset,
+                tool: tool.name(),
+                definition: definition(tool, name.clone(), offer.structured),
+            })
+            .collect();
+        let by_name = names.into_iter().enumerate().map(|(index, name)| (name, index)).collect();
+        Ok(Self { tools: Arc::new(tools), by_name: Arc::new(by_name), structured: offer.structured })
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&OfferedTool> {
+        self.tools.get(*self.by_name.get(name)?)
+    }
+
+    /// Returns the definitions as clients get them.
+    pub(crate) fn definitions(&self) -> Vec<Tool> {
+        self.tools.iter().map(|tool| tool.definition.clone()).collect()
+    }
+
+    /// Returns the names, for messages.
+    pub(crate) fn names(&self) -> String {
+        let names: Vec<&str> = self.tools.iter().map(|tool| &*tool.definition.name).collect();
+        names.join(", ")
+    }
+}
+
+/// Returns a name for each tool. Tools of several toolsets with the same name get the name of their toolset before it.
+fn names(tools: &[(&'static str, &dyn DynTool)]) -> Vec<String> {
+    let mut uses: HashMap<String, usize> = HashMap::new();
+    for (_, tool) in tools {
+        *uses.entry(name_for_models(tool.name()).into_owned()).or_default() += 1;
+    }
+    let name = |(toolset, tool): &(&'static str, &dyn DynTool)| {
+        let own = name_for_models(tool.name());
+        let is_shared = uses.get(&*own).is_some_and(|uses| *uses > 1);
+        if is_shared { format!("{toolset}_{own}") } else { own.into_owned() }
+    };
+    tools.iter().map(name).collect()
+}
+
+fn definition(tool: &dyn DynTool, name: String, structured: bool) -> Tool {
+    let hints = tool.action().hints();
+    let annotations = if hints.is_read_only {
+        ToolAnnotations::new().read_only(true).open_world(hints.is_open_world)
+    } else {
+        ToolAnnotations::new()
+            .read_only(false)
+            .destructive(hints.is_destructive)
+            .idempotent(hints.is_idempotent)
+            .open_world(hints.is_open_world)
+    };
+    let definition = Tool::new(name, tool.description(), object(tool.input_schema())).with_annotations(annotations);
+    // The protocol wants the schema of an object.
+    let is_object = tool.output_schema()["type"] == "object";
+    if structured && is_object { definition.with_raw_output_schema(object(tool.output_schema())) } else { definition }
+}
+
+fn object(schema: &Value) -> Arc<JsonObject> {
+    Arc::new(schema.as_object().cloned().unwrap_or_default())
+}
+
+#[cfg(test)]
+#[path = "catalogue_tests.rs"]
+mod tests;

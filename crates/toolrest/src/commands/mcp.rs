@@ -1,0 +1,82 @@
+//! `toolrest mcp`: serves tools to the agent that starts it.
+
+mod install;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+pub(crate) use install::install;
+use tokio::signal::unix::{SignalKind, signal};
+use toolrest::mcp::{Offer, Stdio};
+use toolrest::settings::Settings;
+use toolrest::start_logging;
+
+use crate::cli::BLOCKING_THREADS;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Folder to work in; the current folder if it is not given
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Toolsets to offer, separated by commas; without it, `coding` and the tool `run_code`
+    #[arg(long, value_name = "TOOLSETS", value_delimiter = ',')]
+    toolset: Vec<String>,
+    /// Offer only tools that change nothing
+    #[arg(long)]
+    read_only: bool,
+    /// Give tools output schemas, and their answers the JSON beside the text
+    #[arg(long)]
+    structured: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Action {
+    /// Add Toolrest to the configuration of an agent; shows the change and keeps everything else.
+    Install {
+        /// The agent
+        client: install::Client,
+        /// Folder to work in, instead of the one that the agent is opened in
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+        /// Only print the change
+        #[arg(long)]
+        print: bool,
+    },
+}
+
+impl Options {
+    /// Returns the real path of the folder to work in.
+    pub(crate) fn folder(&self) -> Result<PathBuf, String> {
+        let folder = self.dir.as_deref().unwrap_or(Path::new("."));
+        let real =
+            folder.canonicalize().map_err(|error| format!("cannot open the folder {}: {error}", folder.display()))?;
+        if self.dir.is_none() && real == Path::new("/") {
+            return Err("this was started in the folder `/`; name the folder to work in with --dir".to_owned());
+        }
+        Ok(real)
+    }
+}
+
+/// Serves the tools on standard input and output, until that is closed or the process is asked to end.
+pub(crate) fn serve(settings: Settings, folder: PathBuf, options: &Options) -> Result<(), Box<dyn Error>> {
+    let Options { toolset, read_only, structured, .. } = options;
+    let offer = Offer { toolsets: toolset.clone(), read_only: *read_only, structured: *structured };
+    start_logging(&settings.log);
+    let stdio = Stdio::new(settings, folder, &offer)?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;
+    let served = runtime.block_on(async {
+        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let stop = async {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        };
+        stdio.serve(stop).await.map_err(Box::<dyn Error>::from)
+    });
+    // A thread may still wait for standard input, which cannot be interrupted.
+    runtime.shutdown_background();
+    served
+}
