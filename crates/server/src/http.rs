@@ -11,6 +11,7 @@ mod files;
 mod health;
 pub(crate) mod host;
 mod keys;
+mod mcp;
 mod members;
 mod metrics;
 mod page;
@@ -78,6 +79,8 @@ pub(crate) struct App {
     pub(crate) stopping: tokio::sync::watch::Sender<bool>,
     /// The queue that limits open event streams.
     pub(crate) event_streams: FairQueue,
+    /// What the routes of the Model Context Protocol share.
+    pub(crate) mcp: mcp::McpState,
 }
 
 impl App {
@@ -105,6 +108,7 @@ impl App {
             proxies: settings.server.trusted_proxies.iter().filter_map(|range| range.parse().ok()).collect(),
             stopping: tokio::sync::watch::Sender::new(false),
             event_streams,
+            mcp: Default::default(),
             runtime,
         }
     }
@@ -188,6 +192,8 @@ fn routes() -> Vec<Route> {
         Route::delete("/api/v1/workspaces/{workspace}", workspaces::remove).recorded_as("delete_workspace"),
         Route::post("/api/v1/workspaces/{workspace}/tools", tools::call_workspace),
         Route::post("/api/v1/workspaces/{workspace}/toolsets/{toolset}", tools::call),
+        Route::post("/mcp", mcp::of_key),
+        Route::post("/api/v1/workspaces/{workspace}/mcp", mcp::of_workspace),
         Route::get("/api/v1/workspaces/{workspace}/members", members::list),
         Route::post("/api/v1/workspaces/{workspace}/members", members::add).recorded_as("add_member"),
         Route::patch("/api/v1/workspaces/{workspace}/members/{user}", members::set_role).recorded_as("set_role"),

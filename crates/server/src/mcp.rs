@@ -6,12 +6,14 @@
 mod answers;
 mod asking;
 mod calls;
+mod cancellations;
 mod catalogue;
 mod stdio;
 
 use crate::runtime::Runtime;
-pub(crate) use catalogue::OfferedTools;
+pub(crate) use cancellations::Cancellations;
 pub use catalogue::{Offer, OfferError};
+pub(crate) use catalogue::{OfferedTools, Schemas};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
     ServerCapabilities, ServerConfig, Tool, ToolsCapability,
@@ -58,6 +60,8 @@ struct Inner {
     session: String,
     /// Stops running calls when it is cancelled.
     closing: CancellationToken,
+    /// The running calls of all clients over HTTP, which are cancelled by requests of their own.
+    cancellations: Option<Arc<Cancellations>>,
 }
 
 impl McpServer {
@@ -67,8 +71,9 @@ impl McpServer {
         connection: Connection,
         session: String,
         closing: CancellationToken,
+        cancellations: Option<Arc<Cancellations>>,
     ) -> Self {
-        Self(Arc::new(Inner { tools, target, connection, session, closing }))
+        Self(Arc::new(Inner { tools, target, connection, session, closing, cancellations }))
     }
 
     /// Waits until the runtime is open.

@@ -11,6 +11,7 @@ mod not_listed;
 mod plain;
 mod program_result;
 mod system;
+mod text;
 pub mod workspace;
 
 use std::sync::Arc;

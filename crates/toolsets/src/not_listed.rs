@@ -1,5 +1,6 @@
 //! The part of a listing that could not be read.
 
+use crate::text::{push_left_out, push_line};
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolrest_core::{Listing, WsPath};
@@ -22,6 +23,14 @@ pub(crate) struct NotListed {
 }
 
 impl NotListed {
+    /// Adds what a listing leaves out to the listing as a text.
+    pub(crate) fn push_to(&self, text: &mut String) {
+        for folder in &self.unreadable {
+            push_line(text, &format!("[{folder} could not be read]"));
+        }
+        push_left_out(text, &[(self.unnamed, "with an invalid name")]);
+    }
+
     /// Returns what a listing leaves out, if anything. `shown` writes paths in the form of the toolset.
     pub(crate) fn of(listing: &Listing, shown: impl Fn(&WsPath) -> String) -> Option<Self> {
         let unreadable: Vec<String> = listing.unreadable.iter().take(MAX_FOLDERS).map(shown).collect();

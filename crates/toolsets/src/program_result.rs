@@ -1,5 +1,6 @@
 //! The result of a program, as answers show it.
 
+use crate::text::push_line;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -74,6 +75,51 @@ impl Changes {
             left_out_total,
         }
     }
+}
+
+impl RunFacts {
+    /// Adds the facts to the output of the program as a text.
+    pub(crate) fn push_to(&self, text: &mut String) {
+        if let Some(limit) = &self.limit {
+            push_line(text, &format!("[ended by its limit: {limit}]"));
+        }
+        self.changes.push_to(text);
+    }
+}
+
+impl Changes {
+    /// Adds the changes to a text, one on each line.
+    pub(crate) fn push_to(&self, text: &mut String) {
+        for Change { path, change, from } in &self.changes {
+            let from = from.as_ref().map_or_else(String::new, |from| format!(" from {from}"));
+            push_line(text, &format!("[{} {path}{from}]", name_of(change)));
+        }
+        let more = |total: Option<usize>, listed: usize| total.unwrap_or(0).saturating_sub(listed);
+        let unlisted = more(self.changes_total, self.changes.len());
+        if unlisted > 0 {
+            push_line(text, &format!("[{unlisted} more changes]"));
+        }
+        for Conflict { path, kept_as, reason } in &self.conflicts {
+            let kept = kept_as.as_ref().map_or_else(String::new, |copy| format!("; the program's version is {copy}"));
+            push_line(text, &format!("[conflict at {path}: {reason}{kept}]"));
+        }
+        for LeftOutPath { path, reason } in &self.left_out {
+            push_line(text, &format!("[not recorded: {path}, {}]", name_of(reason)));
+        }
+        let unlisted = more(self.left_out_total, self.left_out.len());
+        if unlisted > 0 {
+            push_line(text, &format!("[{unlisted} more not recorded]"));
+        }
+        if let Some(commit) = self.commit_id {
+            push_line(text, &format!("[commit {commit}]"));
+        }
+    }
+}
+
+/// Returns the name of an enum's value as answers have it.
+fn name_of(value: &impl Serialize) -> String {
+    let name = serde_json::to_value(value).ok();
+    name.as_ref().and_then(Value::as_str).unwrap_or_default().replace('_', " ")
 }
 
 /// A change of a program to a file or folder.

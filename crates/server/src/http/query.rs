@@ -11,6 +11,7 @@ fn known(path: &str) -> &'static [&'static str] {
     match parts[..] {
         ["toolsets", _] => &["format"],
         ["", "sign-in"] => &["token"],
+        ["", "mcp"] | ["workspaces", _, "mcp"] => &super::mcp::PARAMETERS,
         ["workspaces", _, "calls"] => &PARAMETERS,
         ["workspaces", _, "approvals"] => &super::approvals::PARAMETERS,
         ["workspaces", _, "approvals", _] => &["wait"],

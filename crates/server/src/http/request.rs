@@ -302,7 +302,7 @@ pub(crate) async fn json<T: DeserializeOwned>(request: Request, app: &App, limit
 }
 
 /// Reads the bytes of a JSON body within the limits.
-async fn body(request: Request, app: &App, limit_bytes: usize) -> Result<Vec<u8>> {
+pub(crate) async fn body(request: Request, app: &App, limit_bytes: usize) -> Result<Vec<u8>> {
     if !is_json(request.headers()) {
         let message = "The body must be JSON; send the header Content-Type: application/json";
         return Err(ToolError::new(ErrorKind::UnsupportedMediaType, message));

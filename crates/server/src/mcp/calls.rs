@@ -9,6 +9,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use std::{convert::Infallible, future, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
 use toolrest_core::{Call, CallId, JsonText, Permission, ToolError};
 
 /// How often a client that asked for it is told that a call still runs.
@@ -26,12 +27,18 @@ pub(super) async fn call(
         let known = server.0.tools.names();
         return Err(ErrorData::invalid_params(format!("Unknown tool: {}; there are {known}", params.name), None));
     };
+    let cancelled = CancellationToken::new();
     let work = async {
         let target = server.target().await?;
+        let _listed = server.0.cancellations.as_ref().map(|running| {
+            let member = target.caller.member();
+            running.list(member, &server.0.session, &context.id, cancelled.clone())
+        });
         answered(server, &target, tool, params, &context).await
     };
     tokio::select! {
         answered = work => answered,
+        () = cancelled.cancelled() => Err(ErrorData::internal_error("The request was cancelled", None)),
         () = context.ct.cancelled() => Err(ErrorData::internal_error("The request was cancelled", None)),
         () = server.0.closing.cancelled() => Err(ErrorData::internal_error("Toolrest is stopping", None)),
         never = report_progress(&context) => match never {},

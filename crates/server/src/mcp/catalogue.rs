@@ -41,6 +41,21 @@ pub(crate) struct OfferedTool {
     pub(crate) definition: Tool,
 }
 
+/// The schemas of all tools as the protocol library has them, made once.
+pub(crate) struct Schemas(HashMap<(&'static str, &'static str), (Arc<JsonObject>, Arc<JsonObject>)>);
+
+impl Schemas {
+    pub(crate) fn new(toolsets: &Toolsets) -> Self {
+        let all = toolsets.iter().flat_map(|toolset| toolset.tools().map(|tool| (toolset.name(), tool)));
+        let schemas = |tool: &dyn DynTool| (object(tool.input_schema()), object(tool.output_schema()));
+        Self(all.map(|(toolset, tool)| ((toolset, tool.name()), schemas(tool))).collect())
+    }
+
+    fn of(&self, toolset: &'static str, tool: &'static str) -> (Arc<JsonObject>, Arc<JsonObject>) {
+        self.0.get(&(toolset, tool)).cloned().unwrap_or_default()
+    }
+}
+
 /// The tools that are offered, by their names.
 #[derive(Clone)]
 pub(crate) struct OfferedTools {
@@ -51,7 +66,12 @@ pub(crate) struct OfferedTools {
 
 impl OfferedTools {
     /// Selects tools. A key is offered only what its scope allows.
-    pub(crate) fn new(toolsets: &Toolsets, offer: &Offer, key: Option<Key>) -> Result<Self, OfferError> {
+    pub(crate) fn new(
+        toolsets: &Toolsets,
+        schemas: &Schemas,
+        offer: &Offer,
+        key: Option<Key>,
+    ) -> Result<Self, OfferError> {
         if let Some(name) = offer.toolsets.iter().find(|name| toolsets.find(name).is_none()) {
             let known: Vec<&str> = toolsets.iter().map(Toolset::name).collect();
             return Err(OfferError { name: name.clone(), known: known.join(", ") });
@@ -76,7 +96,7 @@ impl OfferedTools {
             .map(|((toolset, tool), name)| OfferedTool {
                 toolset,
                 tool: tool.name(),
-                definition: definition(tool, name.clone(), offer.structured),
+                definition: definition(tool, name.clone(), schemas.of(toolset, tool.name()), offer.structured),
             })
             .collect();
         let by_name = names.into_iter().enumerate().map(|(index, name)| (name, index)).collect();
@@ -113,7 +133,12 @@ fn names(tools: &[(&'static str, &dyn DynTool)]) -> Vec<String> {
     tools.iter().map(name).collect()
 }
 
-fn definition(tool: &dyn DynTool, name: String, structured: bool) -> Tool {
+fn definition(
+    tool: &dyn DynTool,
+    name: String,
+    (input, output): (Arc<JsonObject>, Arc<JsonObject>),
+    structured: bool,
+) -> Tool {
     let hints = tool.action().hints();
     let annotations = if hints.is_read_only {
         ToolAnnotations::new().read_only(true).open_world(hints.is_open_world)
@@ -124,10 +149,10 @@ fn definition(tool: &dyn DynTool, name: String, structured: bool) -> Tool {
             .idempotent(hints.is_idempotent)
             .open_world(hints.is_open_world)
     };
-    let definition = Tool::new(name, tool.description(), object(tool.input_schema())).with_annotations(annotations);
+    let definition = Tool::new(name, tool.description(), input).with_annotations(annotations);
     // The protocol wants the schema of an object.
     let is_object = tool.output_schema()["type"] == "object";
-    if structured && is_object { definition.with_raw_output_schema(object(tool.output_schema())) } else { definition }
+    if structured && is_object { definition.with_raw_output_schema(output) } else { definition }
 }
 
 fn object(schema: &Value) -> Arc<JsonObject> {

@@ -1,9 +1,14 @@
 use super::*;
 use toolrest_toolsets::Services;
 
+fn select(offer: &Offer) -> Result<OfferedTools, OfferError> {
+    let toolsets = toolrest_toolsets::all(&Services::none());
+    OfferedTools::new(&toolsets, &Schemas::new(&toolsets), offer, None)
+}
+
 fn offered(toolsets: &[&str]) -> OfferedTools {
-    let offer = Offer { toolsets: toolsets.iter().map(|&name| name.to_owned()).collect(), ..Offer::default() };
-    OfferedTools::new(&toolrest_toolsets::all(&Services::none()), &offer, None).unwrap()
+    let toolsets = toolsets.iter().map(|&name| name.to_owned()).collect();
+    select(&Offer { toolsets, ..Offer::default() }).unwrap()
 }
 
 #[test]
@@ -36,22 +41,21 @@ fn all_names_together_are_distinct_and_accepted_by_the_apis_of_models() {
 #[test]
 fn only_tools_that_change_nothing_are_offered_on_request() {
     let offer = Offer { read_only: true, ..Offer::default() };
-    let tools = OfferedTools::new(&toolrest_toolsets::all(&Services::none()), &offer, None).unwrap();
+    let tools = select(&offer).unwrap();
     assert_eq!(tools.names(), "read, ls, glob");
 }
 
 #[test]
 fn an_unknown_toolset_is_named_with_those_that_there_are() {
     let offer = Offer { toolsets: vec!["codeing".to_owned()], ..Offer::default() };
-    let error = OfferedTools::new(&toolrest_toolsets::all(&Services::none()), &offer, None).err().unwrap();
+    let error = select(&offer).err().unwrap();
     assert_eq!(error.to_string(), "there is no toolset 'codeing'; there are backend, coding, file, system, workspace");
 }
 
 #[test]
 fn output_schemas_are_offered_only_on_request() {
-    let toolsets = toolrest_toolsets::all(&Services::none());
     assert!(offered(&["system"]).definitions().iter().all(|tool| tool.output_schema.is_none()));
     let offer = Offer { toolsets: vec!["system".to_owned()], structured: true, ..Offer::default() };
-    let tools = OfferedTools::new(&toolsets, &offer, None).unwrap();
+    let tools = select(&offer).unwrap();
     assert!(tools.definitions().iter().all(|tool| tool.output_schema.is_some()));
 }

@@ -1,6 +1,6 @@
 //! The protocol on standard input and output, for programs that start Toolrest as a child.
 
-use super::catalogue::{Offer, OfferError, OfferedTools};
+use super::catalogue::{Offer, OfferError, OfferedTools, Schemas};
 use super::{Connection, McpServer, Target};
 use crate::approvals;
 use crate::runtime::{Runtime, StartError};
@@ -56,7 +56,7 @@ impl Stdio {
     /// Prepares to serve a folder with some of the tools.
     pub fn new(settings: Settings, folder: PathBuf, offer: &Offer) -> Result<Self, StdioError> {
         let toolsets = toolrest_toolsets::all(&Services::none());
-        Ok(Self { settings, folder, tools: OfferedTools::new(&toolsets, offer, None)? })
+        Ok(Self { settings, folder, tools: OfferedTools::new(&toolsets, &Schemas::new(&toolsets), offer, None)? })
     }
 
     /// Serves until the client closes standard input, or `stop` resolves. The runtime is opened meanwhile, so that the client
@@ -67,7 +67,7 @@ impl Stdio {
         let (closing, ended) = (CancellationToken::new(), CancellationToken::new());
         let (sender, target) = watch::channel(None);
         let session = Uuid::new_v4().to_string();
-        let server = McpServer::new(tools, target, Connection::Stdio, session, closing.clone());
+        let server = McpServer::new(tools, target, Connection::Stdio, session, closing.clone(), None);
         let mut opening = tokio::spawn(open(settings, folder));
         let input = Input { stdin: tokio::io::stdin(), ended: ended.clone() };
         let transport = AsyncRwTransport::<RoleServer, _, _>::new(input, tokio::io::stdout());

@@ -1,4 +1,5 @@
 use super::{cannot_at_all, coerced};
+use crate::text;
 use crate::{arguments, counted};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -75,5 +76,16 @@ impl Tool for Glob {
             unreadable: counted(found.unreadable),
             unnamed: counted(found.unnamed),
         })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        let mut text = text::lines(output.files.iter().cloned(), "no file matches");
+        if let Some(total) = output.total {
+            text::push_line(&mut text, &format!("[the first {} of {total} files; raise `limit`]", output.count));
+        }
+        let Output { skipped, unreadable, unnamed, .. } = output;
+        let counts = [(*skipped, "ignored"), (*unreadable, "unreadable"), (*unnamed, "with an invalid name")];
+        text::push_left_out(&mut text, &counts);
+        Some(text)
     }
 }

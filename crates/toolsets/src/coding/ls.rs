@@ -1,6 +1,7 @@
 use super::{cannot, path};
 use crate::arguments;
 use crate::not_listed::NotListed;
+use crate::text;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,5 +81,18 @@ impl Tool for Ls {
         let skipped = listing.as_ref().and_then(|it| NotListed::of(it, |path| path.without_slash().to_owned()));
         let entries: Vec<Entry> = listing.iter().flat_map(|it| &it.entries).map(shown).collect();
         Ok(Output { count: entries.len(), entries, missing, skipped })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        let shown = |entry: &Entry| match entry.kind {
+            Kind::File => entry.path.clone(),
+            Kind::Directory => format!("{}/", entry.path),
+        };
+        let empty = if output.missing { "there is no such directory" } else { "empty" };
+        let mut text = text::lines(output.entries.iter().map(shown), empty);
+        if let Some(skipped) = &output.skipped {
+            skipped.push_to(&mut text);
+        }
+        Some(text)
     }
 }

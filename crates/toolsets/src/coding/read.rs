@@ -1,4 +1,5 @@
 use super::{cannot, coerced, path};
+use crate::text;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,14 @@ impl Tool for Read {
     }
 
     fn text(&self, output: &Output) -> Option<String> {
-        Some(output.content.clone())
+        let Output { content, metadata: Metadata { truncated, line_count, .. }, .. } = output;
+        let mut text = content.clone();
+        if *truncated {
+            text::push_line(
+                &mut text,
+                &format!("[not the end of the file, which has {line_count} lines; read on with `offset`]"),
+            );
+        }
+        Some(if text.is_empty() { format!("[no lines here; the file has {line_count}]") } else { text })
     }
 }

@@ -1,5 +1,6 @@
 use super::{cannot, path};
 use crate::arguments;
+use crate::text;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,6 @@ impl Tool for Write {
     }
 
     fn text(&self, output: &Output) -> Option<String> {
-        Some(output.diff.clone())
+        Some(text::change(&output.diff, &output.file_path))
     }
 }

@@ -40,4 +40,8 @@ impl Tool for Delete {
         toolrest_ops::remove(cx, &path, Removal::File, arguments::expected_hash(args.expected_hash.as_deref())).await?;
         Ok(Output { success: true })
     }
+
+    fn text(&self, _: &Output) -> Option<String> {
+        Some("Deleted the file".to_owned())
+    }
 }

@@ -1,3 +1,4 @@
+use crate::text;
 use crate::{arguments, counted};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -70,5 +71,14 @@ impl Tool for List {
             unreadable: counted(found.unreadable),
             unnamed: counted(found.unnamed),
         })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        let shown = |file: &ListedFile| format!("{}\t{}", file.path, file.size);
+        let mut text = text::lines(output.files.iter().map(shown), "no files");
+        let Output { skipped, unreadable, unnamed, .. } = output;
+        let counts = [(*skipped, "ignored"), (*unreadable, "unreadable"), (*unnamed, "with an invalid name")];
+        text::push_left_out(&mut text, &counts);
+        Some(text)
     }
 }

@@ -1,4 +1,5 @@
 use crate::arguments;
+use crate::text;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,14 @@ impl Tool for Read {
     }
 
     fn text(&self, output: &Output) -> Option<String> {
-        Some(output.content.clone())
+        let Output { content, total_lines, truncated, .. } = output;
+        let mut text = content.clone();
+        if *truncated {
+            text::push_line(
+                &mut text,
+                &format!("[not the end of the file, which has {total_lines} lines; read on with `offset`]"),
+            );
+        }
+        Some(if text.is_empty() { format!("[no lines here; the file has {total_lines}]") } else { text })
     }
 }

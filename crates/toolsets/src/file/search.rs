@@ -1,3 +1,4 @@
+use crate::text;
 use crate::{arguments, counted};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -120,5 +121,24 @@ impl Tool for Search {
             truncated: found.truncated,
             skipped: (skipped != Skipped::default()).then_some(skipped),
         })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        let shown = |found: &Match| text::search_match(&found.path, found.line, &found.content);
+        let mut text = text::lines(output.matches.iter().map(shown), "no matches");
+        if output.truncated {
+            text::push_line(&mut text, "[there are more matches; narrow the search or raise `max_results`]");
+        }
+        if let Some(Skipped { binary, ignored, too_large, unreadable, unnamed }) = &output.skipped {
+            let counts = [
+                (Some(*binary), "not text"),
+                (Some(*ignored), "ignored"),
+                (Some(*too_large), "too large"),
+                (*unreadable, "unreadable"),
+                (*unnamed, "with an invalid name"),
+            ];
+            text::push_left_out(&mut text, &counts);
+        }
+        Some(text)
     }
 }

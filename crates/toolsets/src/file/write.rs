@@ -1,4 +1,5 @@
 use crate::arguments;
+use crate::text;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,6 @@ impl Tool for Write {
     }
 
     fn text(&self, output: &Output) -> Option<String> {
-        Some(output.diff.clone())
+        Some(text::change(&output.diff, "the file"))
     }
 }

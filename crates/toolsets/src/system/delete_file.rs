@@ -1,4 +1,5 @@
 use crate::arguments;
+use crate::text;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,5 +55,9 @@ impl Tool for DeleteFile {
             vec![removed.map_err(or_recursive)?.path]
         };
         Ok(Output { deleted: deleted.iter().map(|path| path.without_slash().to_owned()).collect() })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(text::lines(output.deleted.iter().map(|path| format!("Deleted {path}")), "nothing deleted"))
     }
 }

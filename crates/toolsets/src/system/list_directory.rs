@@ -1,5 +1,6 @@
 use crate::arguments;
 use crate::not_listed::NotListed;
+use crate::text;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,5 +81,18 @@ impl Tool for ListDirectory {
         let hidden = args.include_hidden.unwrap_or(false);
         let is_shown = |entry: &Entry| hidden || !entry.name.split('/').any(|name| name.starts_with('.'));
         Ok(Output { entries: entries.filter(is_shown).collect(), skipped })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        let shown = |entry: &Entry| match entry.kind {
+            Kind::File => format!("{}\t{}", entry.name, entry.size),
+            Kind::Directory => format!("{}/", entry.name),
+            Kind::Symlink => format!("{} [link]", entry.name),
+        };
+        let mut text = text::lines(output.entries.iter().map(shown), "empty");
+        if let Some(skipped) = &output.skipped {
+            skipped.push_to(&mut text);
+        }
+        Some(text)
     }
 }

@@ -1,4 +1,5 @@
 use super::process::Process;
+use crate::text;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,5 +30,9 @@ impl Tool for ListProcesses {
     async fn run(&self, cx: &CallCx, _: Args) -> Result<Output> {
         let processes = self.0.list(cx).await?.into_iter().map(Process::from).collect();
         Ok(Output { processes })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(text::lines(output.processes.iter().map(Process::text), "no processes"))
     }
 }

@@ -66,4 +66,8 @@ impl Tool for MoveFile {
         toolrest_ops::rename(cx, &from, &to, overwrite, hash).await.map_err(about)?;
         Ok(Output { from: from.without_slash().to_owned(), to: to.without_slash().to_owned() })
     }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(format!("Moved {} to {}", output.from, output.to))
+    }
 }

@@ -5,6 +5,7 @@ use crate::error_text::relative_notice;
 use crate::program_result::Changes;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::fmt::Write;
 use toolrest_ops::exec::{ProcessInfo, ProcessState};
 
 /// A background process.
@@ -37,6 +38,23 @@ pub(super) struct Process {
     /// Its changes, once it has ended.
     #[serde(flatten)]
     changes: Changes,
+}
+
+impl Process {
+    /// Returns the process as a text: one line, and its changes once it has ended.
+    pub(super) fn text(&self) -> String {
+        // Writing to a string cannot fail.
+        let mut text = format!("{} {}", self.id, self.state);
+        if let Some(code) = self.exit_code {
+            let _ = write!(text, ", exit code {code}");
+        }
+        for note in [&self.limit, &self.reason].into_iter().flatten() {
+            let _ = write!(text, ", {note}");
+        }
+        let _ = write!(text, ": {}", self.command);
+        self.changes.push_to(&mut text);
+        text
+    }
 }
 
 impl From<ProcessInfo> for Process {

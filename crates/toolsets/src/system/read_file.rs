@@ -67,4 +67,8 @@ impl Tool for ReadFile {
         };
         Ok(Output { content, size, modified, hash })
     }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(if output.content.is_empty() { "[the file is empty]".to_owned() } else { output.content.clone() })
+    }
 }

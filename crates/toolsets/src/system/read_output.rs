@@ -1,4 +1,5 @@
 use super::process::Process;
+use crate::text;
 use crate::{arguments, counted};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -62,5 +63,15 @@ impl Tool for ReadOutput {
             dropped_bytes: counted(piece.dropped_bytes),
             process: info.into(),
         })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        let mut text = output.output.clone();
+        if let Some(dropped) = output.dropped_bytes {
+            text = format!("[{dropped} bytes before this were discarded]\n{text}");
+        }
+        text::push_line(&mut text, &format!("[next offset {}]", output.next_offset));
+        text::push_line(&mut text, &output.process.text());
+        Some(text)
     }
 }

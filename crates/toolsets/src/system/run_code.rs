@@ -1,5 +1,6 @@
 use crate::arguments;
 use crate::program_result::{Printed, RunFacts, printed};
+use crate::text;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,5 +96,11 @@ impl Tool for RunCode {
         let ran = self.0.run(cx, program, limits).await?;
         let Printed { stdout, stderr, exit_code, duration, facts } = printed(ran)?;
         Ok(Output { stdout, stderr, exit_code, duration: arguments::milliseconds(duration), facts })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        let mut text = text::program_output(&output.stdout, &output.stderr, output.exit_code);
+        output.facts.push_to(&mut text);
+        Some(text)
     }
 }

@@ -44,4 +44,8 @@ impl Tool for StartProcess {
         let program = Program { env, secrets, ..Program::command(args.command.clone()) };
         self.0.start(cx, args.command, program, limits).await.map(Process::from)
     }
+
+    fn text(&self, output: &Process) -> Option<String> {
+        Some(output.text())
+    }
 }

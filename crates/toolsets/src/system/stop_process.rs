@@ -26,4 +26,8 @@ impl Tool for StopProcess {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Process> {
         self.0.stop(cx, &args.id).await.map(Process::from)
     }
+
+    fn text(&self, output: &Process) -> Option<String> {
+        Some(output.text())
+    }
 }

@@ -30,4 +30,8 @@ impl Tool for WaitProcess {
         let patience = arguments::seconds("timeout", args.timeout)?.unwrap_or(Duration::MAX);
         self.0.wait(cx, &args.id, patience).await.map(Process::from)
     }
+
+    fn text(&self, output: &Process) -> Option<String> {
+        Some(output.text())
+    }
 }

@@ -1,5 +1,6 @@
 use super::read_file::Encoding;
 use crate::arguments;
+use crate::text;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -80,6 +81,6 @@ impl Tool for WriteFile {
     }
 
     fn text(&self, output: &Output) -> Option<String> {
-        Some(output.diff.clone())
+        Some(text::change(&output.diff, &output.path))
     }
 }

@@ -35,4 +35,8 @@ impl Tool for WriteInput {
         let end = if args.end.unwrap_or(false) { EndOfInput::Yes } else { EndOfInput::No };
         self.0.write(cx, &args.id, args.input.as_bytes(), end).await.map(Process::from)
     }
+
+    fn text(&self, output: &Process) -> Option<String> {
+        Some(output.text())
+    }
 }

@@ -74,6 +74,11 @@ pub(super) async fn run(cx: &CallCx, args: Args, which: Occurrences) -> Result<O
     })
 }
 
+/// Returns the answer of `edit` and `edit-many` as a text.
+pub(super) fn text(output: &Output) -> String {
+    output.diff.clone().unwrap_or_else(|| format!("Edited {}", output.path))
+}
+
 fn about_old_string(error: ToolError) -> ToolError {
     match error.kind {
         ErrorKind::FindNotFound | ErrorKind::FindNotUnique | ErrorKind::InvalidArgument => error.about("old_string"),
@@ -95,5 +100,9 @@ impl Tool for Edit {
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         run(cx, args, Occurrences::Single).await
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(text(output))
     }
 }

@@ -20,4 +20,8 @@ impl Tool for EditMany {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         edit::run(cx, args, Occurrences::All).await
     }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(edit::text(output))
+    }
 }

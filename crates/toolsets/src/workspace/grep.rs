@@ -1,3 +1,4 @@
+use crate::text;
 use crate::{arguments, counted};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -128,5 +129,24 @@ impl Tool for Grep {
             truncated: found.truncated,
             skipped: (skipped != Skipped::default()).then_some(skipped),
         })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        let shown = |found: &Match| text::search_match(found.path.as_str(), found.line_number, &found.line_text);
+        let mut text = text::lines(output.matches.iter().map(shown), "no matches");
+        if output.truncated {
+            text::push_line(&mut text, "[there are more matches; narrow the search]");
+        }
+        if let Some(Skipped { binary, ignored, too_large, unreadable, unnamed }) = &output.skipped {
+            let counts = [
+                (*binary, "not text"),
+                (*ignored, "ignored"),
+                (*too_large, "too large"),
+                (*unreadable, "unreadable"),
+                (*unnamed, "with an invalid name"),
+            ];
+            text::push_left_out(&mut text, &counts);
+        }
+        Some(text)
     }
 }

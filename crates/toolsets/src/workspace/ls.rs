@@ -1,6 +1,7 @@
 use super::{about_path, path};
 use crate::arguments;
 use crate::not_listed::NotListed;
+use crate::text;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -100,5 +101,17 @@ impl Tool for Ls {
         let listing = toolrest_ops::list(cx, &path, depth).await.map_err(about_path("path"))?;
         let skipped = NotListed::of(&listing, ToString::to_string);
         Ok(Output { path, entries: listing.entries, skipped })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        let shown = |entry: &Listed| match entry.file_type {
+            FileType::Folder => format!("{}/", entry.path),
+            _ => entry.path.to_string(),
+        };
+        let mut text = text::lines(output.entries.iter().map(shown), "empty");
+        if let Some(skipped) = &output.skipped {
+            skipped.push_to(&mut text);
+        }
+        Some(text)
     }
 }

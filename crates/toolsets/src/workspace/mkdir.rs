@@ -46,4 +46,8 @@ impl Tool for Mkdir {
         let made = made.map_err(about_path("path")).map_err(about_hash(hash))?;
         Ok(Output { path, file_id: made.file })
     }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(format!("Created {}", output.path))
+    }
 }

@@ -51,4 +51,8 @@ impl Tool for Mv {
         let moved = moved.map_err(about_path("source")).map_err(about_hash(hash))?;
         Ok(Output { from_path, to_path: moved.path })
     }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(format!("Moved {} to {}", output.from_path, output.to_path))
+    }
 }

@@ -54,4 +54,12 @@ impl Tool for Read {
         };
         Ok(Output { path, content, hash })
     }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(match &output.content {
+            Shown::Text(text) if text.is_empty() => "[the file is empty]".to_owned(),
+            Shown::Text(text) => text.clone(),
+            Shown::Json(json) => json.pretty(),
+        })
+    }
 }

@@ -45,4 +45,8 @@ impl Tool for Rm {
         let removed = removed.map_err(about_path("path")).map_err(about_hash(hash))?;
         Ok(Output { path, file_id: removed.file })
     }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(format!("Deleted {}", output.path))
+    }
 }

@@ -45,4 +45,8 @@ impl Tool for Touch {
         let touched = touched.map_err(about_path("path")).map_err(about_hash(hash))?;
         Ok(Output { path, file_id: touched.file })
     }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(format!("Touched {}", output.path))
+    }
 }

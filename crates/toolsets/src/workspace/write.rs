@@ -73,4 +73,8 @@ impl Tool for Write {
         let written = written.map_err(about_path("path")).map_err(about_hash(expected))?;
         Ok(Output { path, file_id: written.file, version_id: written.version, hash: written.hash })
     }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(format!("Wrote {}", output.path))
+    }
 }
