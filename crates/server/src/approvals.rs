@@ -23,8 +23,6 @@ use toolrest_core::{
     now,
 };
 
-/// Time for which a caller waits for a decision if it does not say otherwise.
-pub(crate) const DEFAULT_WAIT: Duration = Duration::from_secs(45);
 /// Maximum time for which a caller waits.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
 /// Lifetime of an approval.

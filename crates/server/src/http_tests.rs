@@ -59,7 +59,8 @@ fn documented(page: &str) -> BTreeSet<String> {
     });
     let full = routes.map(|(method, path)| {
         let path = path.split('?').next().unwrap_or_default();
-        let is_absolute = ["health", "ready", "metrics", "sign-in"].contains(&path) || path.starts_with("api/v1/");
+        let is_absolute =
+            ["health", "ready", "metrics", "sign-in", "mcp"].contains(&path) || path.starts_with("api/v1/");
         format!("{method} {}{}", if is_absolute { "/" } else { "/api/v1/" }, without_names(path))
     });
     full.collect()

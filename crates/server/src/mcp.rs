@@ -8,6 +8,7 @@ mod asking;
 mod calls;
 mod cancellations;
 mod catalogue;
+mod resources;
 mod stdio;
 
 use crate::runtime::Runtime;
@@ -15,7 +16,8 @@ pub(crate) use cancellations::Cancellations;
 pub use catalogue::{Offer, OfferError};
 pub(crate) use catalogue::{OfferedTools, Schemas};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
+    CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability,
     ServerCapabilities, ServerConfig, Tool, ToolsCapability,
 };
 use rmcp::service::RequestContext;
@@ -88,6 +90,9 @@ impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let mut capabilities = ServerCapabilities::default();
         capabilities.tools = Some(ToolsCapability::default());
+        if self.0.tools.has_files {
+            capabilities.resources = Some(ResourcesCapability::default());
+        }
         let mut info = ServerConfig::new(capabilities).with_instructions(INSTRUCTIONS);
         info.server_info = Implementation::new("toolrest", env!("CARGO_PKG_VERSION"));
         info
@@ -103,6 +108,30 @@ impl ServerHandler for McpServer {
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
         self.0.tools.find(name).map(|tool| tool.definition.clone())
+    }
+
+    async fn list_resources(
+        &self,
+        params: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        resources::list(self, params.and_then(|params| params.cursor), &context).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        params: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Ok(resources::read(self, &params.uri, &context).await?.into())
     }
 
     async fn call_tool(

@@ -332,6 +332,8 @@ settings! {
         approvals: Option<ApprovalMode> = None, Accepts::OneOf("spec, off, all, never");
         /// Whether persons may approve calls that they made themselves. Calls of their agent keys they may always decide.
         self_approval: bool = true, Accepts::Switch;
+        /// Time for which a call that must ask waits for a decision, if its caller does not say otherwise. Then the caller learns that it waits.
+        wait_ms: u64 = 45_000, Accepts::Whole(0, 600_000);
         /// Rules for all workspaces, such as `deny write(**/.env)`. In the file they can also be tables `[[rule]]`.
         rules: Vec<Rule> = Vec::new(), Accepts::Rules;
     }

@@ -6,7 +6,7 @@
 
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use tokio::sync::oneshot;
 use toolrest_core::{ErrorKind, Result, ToolError};
 
@@ -22,8 +22,9 @@ const SALT_BYTES: usize = 16;
 #[derive(Clone)]
 pub(crate) struct Passwords {
     queue: mpsc::SyncSender<Job>,
-    /// Verified if the account does not exist, so that the time of the answer does not reveal it.
-    dummy_hash: Arc<str>,
+    /// Verified if the account does not exist, so that the time of the answer does not reveal it. Made by the first
+    /// verification, because many processes never verify a password.
+    dummy_hash: Arc<OnceLock<String>>,
 }
 
 type Job = Box<dyn FnOnce(&mut Vec<Block>) + Send>;
@@ -38,8 +39,7 @@ impl Passwords {
             let work = move || work(&jobs);
             std::thread::Builder::new().name("passwords".into()).spawn(work).map_err(ToolError::internal)?;
         }
-        let dummy_hash = hash("no account has this password", &mut Vec::new())?.into();
-        Ok(Self { queue, dummy_hash })
+        Ok(Self { queue, dummy_hash: Arc::default() })
     }
 
     pub(crate) async fn hash(&self, password: String) -> Result<String> {
@@ -50,7 +50,14 @@ impl Passwords {
     pub(crate) async fn verify(&self, password: String, hash: Option<String>) -> Result<bool> {
         let dummy_hash = Arc::clone(&self.dummy_hash);
         self.on_thread(move |memory| {
-            let fits = verify(&password, hash.as_deref().unwrap_or(&dummy_hash), memory)?;
+            let dummy_hash = match dummy_hash.get() {
+                Some(made) => made,
+                None => {
+                    let made = self::hash("no account has this password", memory)?;
+                    dummy_hash.get_or_init(|| made)
+                }
+            };
+            let fits = verify(&password, hash.as_deref().unwrap_or(dummy_hash), memory)?;
             Ok(fits && hash.is_some())
         })
         .await

@@ -206,11 +206,12 @@ fn is_correlation(id: &str) -> bool {
 }
 
 /// Returns how a caller asks for approval, from its headers.
-fn ask_options(headers: &HeaderMap) -> AskOptions {
+fn ask_options(app: &App, headers: &HeaderMap) -> AskOptions {
     let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
     let mut preferences = preferences.flat_map(|value| value.split([',', ';']));
     let wait = preferences.find_map(|text| text.trim().strip_prefix("wait=")?.trim().parse().ok());
-    let wait = wait.map_or(approvals::DEFAULT_WAIT, Duration::from_secs).min(approvals::MAX_WAIT);
+    let default = Duration::from_millis(app.settings.policy.wait_ms);
+    let wait = wait.map_or(default, Duration::from_secs).min(approvals::MAX_WAIT);
     AskOptions { wait, reason: label(headers, &REASON), correlation: None }
 }
 
@@ -252,7 +253,7 @@ async fn bind(
     id: CallId,
     correlation: &mut String,
 ) -> Result<(Call, AskOptions)> {
-    let options = ask_options(request.headers());
+    let options = ask_options(app, request.headers());
     let session = label(request.headers(), &SESSION).unwrap_or_default();
     let (caller, workspace) = match target {
         Target::Workspace(id) => (caller(app, request.headers(), request.extensions())?, workspace_id(id)?),

@@ -3,7 +3,7 @@
 
 use super::calls::refused;
 use super::{Connection, McpServer, Target, answers};
-use crate::approvals::{self, AskOptions, Asked, DEFAULT_WAIT, MAX_WAIT};
+use crate::approvals::{self, AskOptions, Asked, MAX_WAIT};
 use rmcp::model::{
     CallToolResponse, CancelledNotificationParam, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
     ElicitationAction, ElicitationSchema, InputRequest, InputRequests, InputRequiredResult, InputResponses,
@@ -44,7 +44,8 @@ pub(super) async fn ask(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let toolset = call.toolset.clone();
-    let options = AskOptions { wait: DEFAULT_WAIT, reason: None, correlation: None };
+    let hold = Duration::from_millis(target.runtime.settings.policy.wait_ms);
+    let options = AskOptions { wait: hold, reason: None, correlation: None };
     let approval = match approvals::request(&target.runtime, call, options).await {
         Ok(approval) => approval,
         Err(error) => return Ok(refused(target, &toolset, &error).into()),
@@ -52,7 +53,7 @@ pub(super) async fn ask(
     let may_decide = approvals::check_decider(&target.runtime, target.caller.user, &approval).await.is_ok();
     let can_ask = server.0.connection == Connection::Stdio && may_decide && can_ask(context);
     let answered = if !can_ask {
-        wait(target, approval, DEFAULT_WAIT).await
+        wait(target, approval, hold).await
     } else if is_without_server_requests(context) {
         match by_result(target, &approval, reply).await? {
             Answered::Question => return Ok(question_result(&approval).into()),

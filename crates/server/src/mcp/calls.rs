@@ -7,6 +7,8 @@ use crate::approvals;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ProgressNotificationParam};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+use serde::Serialize;
+use serde_json::Value;
 use std::{convert::Infallible, future, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -52,21 +54,10 @@ async fn answered(
     params: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let Target { runtime, workspace, caller } = target;
+    let runtime = &target.runtime;
     let dialect = approvals::dialect(runtime, tool.toolset);
-    let args = JsonText::of(&params.arguments.unwrap_or_default());
-    let args = args.map_err(|error| ErrorData::invalid_params(error.message, None))?;
-    let id = CallId::new();
-    let call = Call {
-        id,
-        correlation: id.to_string(),
-        toolset: tool.toolset.to_owned(),
-        tool: tool.tool.to_owned(),
-        args,
-        caller: *caller,
-        workspace: *workspace,
-        session: server.0.session.clone(),
-    };
+    let args = &params.arguments.unwrap_or_default();
+    let call = new_call(server, target, (tool.toolset, tool.tool), args)?;
     let render = |outcome| answers::of_outcome(&outcome, dialect, server.0.tools.structured);
     let error: ToolError = match runtime.engine.call(&call, &permission(server, context), render).await {
         Ok(result) => return Ok(result.into()),
@@ -77,6 +68,53 @@ async fn answered(
     }
     let reply = asking::Reply { responses: params.input_responses, state: params.request_state };
     asking::ask(server, target, call, reply, context).await
+}
+
+/// Calls a tool for what is not a call of the client, and returns its answer as JSON. A call that must ask is refused.
+pub(super) async fn json(
+    server: &McpServer,
+    tool: (&str, &str),
+    args: &Value,
+    context: &RequestContext<RoleServer>,
+) -> Result<toolrest_core::Result<Value>, ErrorData> {
+    if !server.0.tools.has_files {
+        return Err(ErrorData::invalid_request("The agent key may not list or read files", None));
+    }
+    let work = async {
+        let target = server.target().await?;
+        let call = new_call(server, &target, tool, args)?;
+        let permission = permission(server, context);
+        let answer = target
+            .runtime
+            .engine
+            .call(&call, &permission, |outcome| serde_json::from_str(&outcome.json()?).map_err(ToolError::internal));
+        Ok(answer.await)
+    };
+    tokio::select! {
+        answer = work => answer,
+        () = context.ct.cancelled() => Err(ErrorData::internal_error("The request was cancelled", None)),
+        () = server.0.closing.cancelled() => Err(ErrorData::internal_error("Toolrest is stopping", None)),
+    }
+}
+
+fn new_call(
+    server: &McpServer,
+    target: &Target,
+    (toolset, tool): (&str, &str),
+    args: &impl Serialize,
+) -> Result<Call, ErrorData> {
+    let args = JsonText::of(args).map_err(|error| ErrorData::invalid_params(error.message, None))?;
+    let id = CallId::new();
+    Ok(Call {
+        id,
+        correlation: id.to_string(),
+        toolset: toolset.to_owned(),
+        tool: tool.to_owned(),
+        args,
+        caller: target.caller,
+        workspace: target.workspace,
+        session: server.0.session.clone(),
+    })
 }
 
 /// Returns who allows what the rules ask about. The programs that start Toolrest for their user ask themselves, so without

@@ -1,5 +1,6 @@
 //! The tools that a client is offered, and their names.
 
+use super::resources;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -62,6 +63,8 @@ pub(crate) struct OfferedTools {
     tools: Arc<Vec<OfferedTool>>,
     by_name: Arc<HashMap<String, usize>>,
     pub(crate) structured: bool,
+    /// Whether the files are offered as resources.
+    pub(crate) has_files: bool,
 }
 
 impl OfferedTools {
@@ -100,7 +103,12 @@ impl OfferedTools {
             })
             .collect();
         let by_name = names.into_iter().enumerate().map(|(index, name)| (name, index)).collect();
-        Ok(Self { tools: Arc::new(tools), by_name: Arc::new(by_name), structured: offer.structured })
+        Ok(Self {
+            tools: Arc::new(tools),
+            by_name: Arc::new(by_name),
+            structured: offer.structured,
+            has_files: resources::are_allowed(toolsets, key),
+        })
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&OfferedTool> {

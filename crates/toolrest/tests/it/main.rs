@@ -46,6 +46,8 @@ mod job_network;
 mod keys;
 mod library;
 mod local_folder;
+mod mcp;
+mod mcp_http;
 mod memories;
 mod memory;
 mod metrics;
