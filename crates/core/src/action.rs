@@ -82,6 +82,7 @@ impl Action {
 
 /// What clients are told about a tool, in the terms of the Model Context Protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "the protocol has four independent hints")]
 pub struct ToolHints {
     /// It changes nothing.
     pub is_read_only: bool,

@@ -137,6 +137,8 @@ pub struct Executor {
     refusal: Mutex<Refusal>,
     counts: RunCounts,
     secrets: Arc<dyn Secrets>,
+    /// Held while the sandbox is started for the first time.
+    first_start: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// The reason why programs cannot be run.
@@ -234,13 +236,42 @@ pub struct RunResult {
 }
 
 impl Executor {
-    /// Starts the sandbox and verifies it. If this fails, every program is refused.
-    pub async fn start(options: ExecOptions) -> Self {
-        let executor = Self::new(options, Refusal::default());
-        if let Err(reason) = executor.try_start().await {
+    /// Starts the sandbox and verifies it. If this fails, every program is refused. Programs get their secrets from
+    /// `secrets`.
+    pub async fn start(options: ExecOptions, secrets: Arc<dyn Secrets>) -> Self {
+        let executor = Self::new(options, secrets, Refusal::default());
+        executor.start_first().await;
+        executor
+    }
+
+    /// Creates an executor whose sandbox is started and verified beside other work. Programs wait for it.
+    pub fn start_beside(options: ExecOptions, secrets: Arc<dyn Secrets>) -> Arc<Self> {
+        let executor = Arc::new(Self::new(options, secrets, Refusal::default()));
+        // Nobody else has it yet, so the lock is free.
+        let starting = Arc::clone(&executor.first_start).try_lock_owned();
+        let started = Arc::clone(&executor);
+        tokio::spawn(async move {
+            let _starting = starting;
+            started.start_first().await;
+        });
+        executor
+    }
+
+    fn new(options: ExecOptions, secrets: Arc<dyn Secrets>, refusal: Refusal) -> Self {
+        Self {
+            options,
+            ready: OnceCell::new(),
+            refusal: Mutex::new(refusal),
+            counts: RunCounts::default(),
+            secrets,
+            first_start: Arc::default(),
+        }
+    }
+
+    async fn start_first(&self) {
+        if let Err(reason) = self.try_start().await {
             tracing::error!(reason, "programs cannot be run");
         }
-        executor
     }
 
     /// Starts the sandbox, unless it runs already. Stores the reason if it fails.
@@ -261,19 +292,7 @@ impl Executor {
 
     /// Creates an executor that refuses every program.
     pub fn refusing(options: ExecOptions, reason: impl Into<String>) -> Self {
-        let refusal = Refusal { reason: reason.into(), next_try: None };
-        Self::new(options, refusal)
-    }
-
-    fn new(options: ExecOptions, refusal: Refusal) -> Self {
-        let (ready, refusal, counts) = (OnceCell::new(), Mutex::new(refusal), RunCounts::default());
-        Self { options, ready, refusal, counts, secrets: Arc::new(NoSecrets) }
-    }
-
-    /// Sets where the secrets of programs are read from.
-    #[must_use]
-    pub fn with_secrets(self, secrets: Arc<dyn Secrets>) -> Self {
-        Self { secrets, ..self }
+        Self::new(options, Arc::new(NoSecrets), Refusal { reason: reason.into(), next_try: None })
     }
 
     /// Returns what programs share with each other or with the server, so that they are not fully isolated. Empty if
@@ -383,6 +402,10 @@ impl Executor {
 
     /// Returns the started sandbox. If it could not be started, it is tried again from time to time.
     async fn ready(&self) -> Result<&Ready> {
+        if let Some(ready) = self.ready.get() {
+            return Ok(ready);
+        }
+        let _first_start = self.first_start.lock().await;
         if let Some(ready) = self.ready.get() {
             return Ok(ready);
         }

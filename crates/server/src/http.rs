@@ -41,6 +41,7 @@ use budget::{Budget, Scope};
 use futures_util::FutureExt;
 use host::{HostRules, ListedOrigin};
 use http::{HeaderName, HeaderValue, Request, StatusCode, header};
+pub(crate) use mcp::McpState;
 use reply::Failure;
 use request::{KeyAction, Peer};
 use std::{
@@ -80,7 +81,7 @@ pub(crate) struct App {
     /// The queue that limits open event streams.
     pub(crate) event_streams: FairQueue,
     /// What the routes of the Model Context Protocol share.
-    pub(crate) mcp: mcp::McpState,
+    pub(crate) mcp: McpState,
 }
 
 impl App {
@@ -108,7 +109,7 @@ impl App {
             proxies: settings.server.trusted_proxies.iter().filter_map(|range| range.parse().ok()).collect(),
             stopping: tokio::sync::watch::Sender::new(false),
             event_streams,
-            mcp: Default::default(),
+            mcp: McpState::default(),
             runtime,
         }
     }

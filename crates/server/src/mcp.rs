@@ -8,6 +8,7 @@ mod asking;
 mod calls;
 mod cancellations;
 mod catalogue;
+mod remote;
 mod resources;
 mod stdio;
 
@@ -15,6 +16,7 @@ use crate::runtime::Runtime;
 pub(crate) use cancellations::Cancellations;
 pub use catalogue::{Offer, OfferError};
 pub(crate) use catalogue::{OfferedTools, Schemas};
+pub use remote::{Remote, RemoteError};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult, ListResourcesResult,
     ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability,

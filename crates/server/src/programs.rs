@@ -12,6 +12,16 @@ use toolrest_ops::exec::{
 use toolrest_ops::outside::{AllowList, OutboundConnector};
 use toolrest_toolsets::Services;
 
+/// When a runtime is ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SandboxStart {
+    /// When the sandbox was started and verified.
+    #[default]
+    Awaited,
+    /// Before that; programs wait for the sandbox.
+    Beside,
+}
+
 /// Starts the sandbox and gathers what tools need besides it. With `run.enabled = false`, returns services that refuse
 /// every program.
 pub(crate) async fn start(
@@ -19,14 +29,16 @@ pub(crate) async fn start(
     memories: Arc<dyn Memories>,
     secrets: Arc<dyn Secrets>,
     outside: Outside,
+    start: SandboxStart,
 ) -> Services {
     let options = options(settings);
-    let executor = if settings.run.enabled {
-        Executor::start(options).await
-    } else {
-        Executor::refusing(options, "the operator has turned programs off (run.enabled)")
+    let executor = match start {
+        _ if !settings.run.enabled => {
+            Arc::new(Executor::refusing(options, "the operator has turned programs off (run.enabled)"))
+        }
+        SandboxStart::Awaited => Arc::new(Executor::start(options, Arc::clone(&secrets)).await),
+        SandboxStart::Beside => Executor::start_beside(options, Arc::clone(&secrets)),
     };
-    let executor = Arc::new(executor.with_secrets(Arc::clone(&secrets)));
     let processes = Arc::new(Processes::new(Arc::clone(&executor), process_options(&settings.run)));
     let Outside { web, github } = outside;
     Services { executor, processes, memories, secrets, web, github }

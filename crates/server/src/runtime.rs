@@ -7,7 +7,7 @@ use crate::lock_file::LockFile;
 use crate::metrics;
 use crate::outside::{self, OutsideError};
 use crate::policy::StoredPolicy;
-use crate::programs;
+use crate::programs::{self, SandboxStart};
 use crate::python;
 use crate::secrets::SecretVault;
 use crate::settings::Settings;
@@ -76,6 +76,7 @@ pub(crate) type AskedCallback = Box<dyn Fn(&Approval) + Send + Sync>;
 pub struct RuntimeOptions {
     toolsets: Vec<Toolset>,
     approver: Option<Arc<dyn Approver>>,
+    sandbox: SandboxStart,
 }
 
 impl RuntimeOptions {
@@ -83,6 +84,13 @@ impl RuntimeOptions {
     #[must_use]
     pub fn with_toolset(mut self, toolset: Toolset) -> Self {
         self.toolsets.push(toolset);
+        self
+    }
+
+    /// Returns the runtime before the sandbox was started and verified; programs wait for it.
+    #[must_use]
+    pub fn with_sandbox_beside(mut self) -> Self {
+        self.sandbox = SandboxStart::Beside;
         self
     }
 
@@ -189,10 +197,11 @@ impl Runtime {
         let secrets = Arc::new(SecretVault::new(Arc::<dyn Store>::clone(&store), &settings));
         let memories: Arc<dyn Memories> = Arc::<dyn Store>::clone(&store);
         let outside = outside::open(&settings, &store, Arc::<SecretVault>::clone(&secrets))?;
-        let services = programs::start(&settings, memories, Arc::<SecretVault>::clone(&secrets), outside).await;
+        let services =
+            programs::start(&settings, memories, Arc::<SecretVault>::clone(&secrets), outside, options.sandbox).await;
         warn_of_shared_programs(&settings, services.executor.shared());
         let policy = Arc::new(StoredPolicy::new(Arc::clone(&store), &settings)?);
-        let RuntimeOptions { toolsets, approver } = options;
+        let RuntimeOptions { toolsets, approver, sandbox: _ } = options;
         let toolsets = toolsets.into_iter().fold(toolrest_toolsets::all(&services), Toolsets::with);
         let engine = Engine::new(
             toolsets,

@@ -159,6 +159,9 @@ impl Cli {
             Command::Serve { options, setup_python } => serve(options.load()?.settings, setup_python),
             Command::Mcp { action: Some(action), .. } => Ok(mcp::install(action)?),
             Command::Mcp { options, data, action: None } => {
+                if mcp::relay(&options)? {
+                    return Ok(());
+                }
                 let folder = options.folder()?;
                 let flag = ("folders.local_dir", "--dir", Some(folder.display().to_string()));
                 mcp::serve(data.load(vec![flag])?.settings, folder, &options)

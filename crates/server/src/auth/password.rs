@@ -50,12 +50,11 @@ impl Passwords {
     pub(crate) async fn verify(&self, password: String, hash: Option<String>) -> Result<bool> {
         let dummy_hash = Arc::clone(&self.dummy_hash);
         self.on_thread(move |memory| {
-            let dummy_hash = match dummy_hash.get() {
-                Some(made) => made,
-                None => {
-                    let made = self::hash("no account has this password", memory)?;
-                    dummy_hash.get_or_init(|| made)
-                }
+            let dummy_hash = if let Some(made) = dummy_hash.get() {
+                made
+            } else {
+                let made = self::hash("no account has this password", memory)?;
+                dummy_hash.get_or_init(|| made)
             };
             let fits = verify(&password, hash.as_deref().unwrap_or(dummy_hash), memory)?;
             Ok(fits && hash.is_some())

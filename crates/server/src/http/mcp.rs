@@ -51,9 +51,10 @@ pub(crate) async fn of_key(
     Query(query): Query<HashMap<String, String>>,
     request: Request,
 ) -> Response {
-    let target = caller(&app, request.headers(), request.extensions()).and_then(|caller| match caller.key {
-        Some(key) => Ok((caller, key.workspace)),
-        None => {
+    let target = caller(&app, request.headers(), request.extensions()).and_then(|caller| {
+        if let Some(key) = caller.key {
+            Ok((caller, key.workspace))
+        } else {
             let message = "/mcp is for agent keys; with an access token use /api/v1/workspaces/{id}/mcp";
             Err(ToolError::new(ErrorKind::Forbidden, message))
         }

@@ -43,7 +43,9 @@ pub(crate) struct OfferedTool {
 }
 
 /// The schemas of all tools as the protocol library has them, made once.
-pub(crate) struct Schemas(HashMap<(&'static str, &'static str), (Arc<JsonObject>, Arc<JsonObject>)>);
+pub(crate) struct Schemas(HashMap<(&'static str, &'static str), InputAndOutput>);
+
+type InputAndOutput = (Arc<JsonObject>, Arc<JsonObject>);
 
 impl Schemas {
     pub(crate) fn new(toolsets: &Toolsets) -> Self {
@@ -52,7 +54,7 @@ impl Schemas {
         Self(all.map(|(toolset, tool)| ((toolset, tool.name()), schemas(tool))).collect())
     }
 
-    fn of(&self, toolset: &'static str, tool: &'static str) -> (Arc<JsonObject>, Arc<JsonObject>) {
+    fn of(&self, toolset: &'static str, tool: &'static str) -> InputAndOutput {
         self.0.get(&(toolset, tool)).cloned().unwrap_or_default()
     }
 }
@@ -141,12 +143,7 @@ fn names(tools: &[(&'static str, &dyn DynTool)]) -> Vec<String> {
     tools.iter().map(name).collect()
 }
 
-fn definition(
-    tool: &dyn DynTool,
-    name: String,
-    (input, output): (Arc<JsonObject>, Arc<JsonObject>),
-    structured: bool,
-) -> Tool {
+fn definition(tool: &dyn DynTool, name: String, (input, output): InputAndOutput, structured: bool) -> Tool {
     let hints = tool.action().hints();
     let annotations = if hints.is_read_only {
         ToolAnnotations::new().read_only(true).open_world(hints.is_open_world)

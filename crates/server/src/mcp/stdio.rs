@@ -3,7 +3,7 @@
 use super::catalogue::{Offer, OfferError, OfferedTools, Schemas};
 use super::{Connection, McpServer, Target};
 use crate::approvals;
-use crate::runtime::{Runtime, StartError};
+use crate::runtime::{Runtime, RuntimeOptions, StartError};
 use crate::settings::Settings;
 use rmcp::RoleServer;
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
@@ -80,7 +80,7 @@ impl Stdio {
         };
         tokio::pin!(stop, out_of_grace);
         let mut opened = None;
-        let served = loop {
+        let end = loop {
             tokio::select! {
                 result = &mut opening, if opened.is_none() => match result.map_err(ToolError::internal)? {
                     Ok(target) => {
@@ -103,7 +103,7 @@ impl Stdio {
             None => opening.await.map_err(ToolError::internal)??,
         };
         opened.runtime.close().await;
-        served.map_err(ToolError::internal)?
+        end.map_err(ToolError::internal)?
     }
 }
 
@@ -126,7 +126,7 @@ async fn protocol(
 
 /// Opens the runtime and the workspace of the folder.
 async fn open(settings: Settings, folder: PathBuf) -> Result<Target, StdioError> {
-    let runtime = Arc::new(Runtime::open(settings).await?);
+    let runtime = Arc::new(Runtime::open_with(settings, RuntimeOptions::default().with_sandbox_beside()).await?);
     let local = match runtime.open_local(&folder).await {
         Ok(local) => local,
         Err(error) => {

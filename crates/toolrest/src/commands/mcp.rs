@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 pub(crate) use install::install;
 use tokio::signal::unix::{SignalKind, signal};
-use toolrest::mcp::{Offer, Stdio};
+use toolrest::mcp::{Offer, Remote, Stdio};
 use toolrest::settings::Settings;
 use toolrest::start_logging;
 
@@ -19,6 +19,13 @@ pub(crate) struct Options {
     /// Folder to work in; the current folder if it is not given
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Address of a server to pass the messages on to, instead of working in a folder; the variable TOOLREST_TOKEN has the
+    /// agent key or the access token
+    #[arg(long, value_name = "URL", conflicts_with = "dir")]
+    server: Option<String>,
+    /// Workspace of that server; without it, the one of the agent key
+    #[arg(long, value_name = "ID", requires = "server")]
+    workspace: Option<String>,
     /// Toolsets to offer, separated by commas; without it, `coding` and the tool `run_code`
     #[arg(long, value_name = "TOOLSETS", value_delimiter = ',')]
     toolset: Vec<String>,
@@ -56,6 +63,22 @@ impl Options {
         }
         Ok(real)
     }
+}
+
+/// Passes the messages on to a server, if the options name one; returns whether they do.
+pub(crate) fn relay(options: &Options) -> Result<bool, Box<dyn Error>> {
+    let Options { server: Some(server), workspace, toolset, read_only, structured, .. } = options else {
+        return Ok(false);
+    };
+    start_logging(&Settings::default().log);
+    let token = std::env::var("TOOLREST_TOKEN").map_err(|_| "set the variable TOOLREST_TOKEN to the agent key")?;
+    let offer = Offer { toolsets: toolset.clone(), read_only: *read_only, structured: *structured };
+    let remote = Remote::new(server, workspace.as_deref(), &token, &offer)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(remote.serve());
+    // A thread may still wait for standard input, which cannot be interrupted.
+    runtime.shutdown_background();
+    Ok(result.map(|()| true)?)
 }
 
 /// Serves the tools on standard input and output, until that is closed or the process is asked to end.

@@ -11,6 +11,8 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use toolrest_testkit::wait_until;
 
+use crate::on::{On, text_at};
+
 use self::client::{McpClient, answer, text_of};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -253,6 +255,33 @@ fn the_files_of_the_folder_are_resources() {
     assert_eq!(missing["error"]["code"], -32002, "{missing}");
     let templates = client.request("resources/templates/list", json!({}));
     assert_eq!(templates["resourceTemplates"][0]["uriTemplate"], "toolrest:///{+path}", "{templates}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_are_passed_on_to_a_server() {
+    let workspace = On::Sqlite.workspace().await;
+    workspace.write("/a.txt", "one\n").await;
+    let made = workspace.post("/keys", &json!({"name": "agent"})).await.success();
+    let secret = text_at(&made, "/secret").to_owned();
+    let url = On::Sqlite.shared().url();
+    tokio::task::spawn_blocking(move || {
+        let mut client = McpClient::of_server(&url, &secret);
+        assert_eq!(client.begin(&json!({}))["protocolVersion"], "2025-11-25");
+        assert_eq!(client.text("read", json!({"filePath": "a.txt"})), "     1→one");
+        let seconds = unique_seconds();
+        let code = format!("sleep {seconds}");
+        let id =
+            client.send("tools/call", json!({"name": "run_code", "arguments": {"language": "bash", "code": code}}));
+        wait_until("the program runs", LIMIT, || runs(&seconds));
+        client.notify("notifications/cancelled", json!({"requestId": id}));
+        wait_until("the program has ended", LIMIT, || !runs(&seconds));
+        client.end();
+        let mut stranger = McpClient::of_server(&url, "trk_wrong");
+        let refused = stranger.exchange("tools/list", json!({}));
+        assert!(refused["error"]["message"].as_str().unwrap().contains("401"), "{refused}");
+    })
+    .await
+    .unwrap();
 }
 
 #[test]

@@ -105,7 +105,7 @@ async fn a_person_uses_the_address_of_the_workspace(on: On) {
     let token = workspace.account.access_token.clone();
     let mut person = Agent { client: workspace.account.client.clone(), path, token, session: None };
     assert_eq!(person.tool_names().await, ["ls", "read", "grep"]);
-    person.path = "/mcp".to_owned();
+    "/mcp".clone_into(&mut person.path);
     person.exchange("tools/list", json!({})).await.refused(403, "FORBIDDEN");
     person.path = format!("/api/v1/workspaces/{}/mcp?toolset=none", workspace.id);
     let unknown = person.exchange("tools/list", json!({})).await.refused(400, "VALIDATION_ERROR");

@@ -1,4 +1,5 @@
 //! A client of `toolrest mcp` that shows tests exactly what is sent and received.
+#![allow(clippy::needless_pass_by_value, reason = "tests pass literals of JSON")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -56,8 +57,17 @@ impl McpClient {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, content).unwrap();
         }
-        let arguments = [&["mcp", "--dir", folder.to_str().unwrap()], arguments].concat();
-        let mut child = toolrest(home.path(), &arguments)
+        let arguments = [&["--dir", folder.to_str().unwrap()], arguments].concat();
+        Self::start_in(home, &arguments, env)
+    }
+
+    /// Starts it for a workspace of a server.
+    pub fn of_server(url: &str, token: &str) -> Self {
+        Self::start_in(temp_folder("mcp"), &["--server", url], &[("TOOLREST_TOKEN", token)])
+    }
+
+    fn start_in(home: TempDir, arguments: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut child = toolrest(home.path(), &[&["mcp"], arguments].concat())
             .env("XDG_DATA_HOME", home.path().join("data"))
             .env("TOOLREST__LOG__LEVEL", "warn")
             .envs(env.iter().copied())

@@ -9,25 +9,21 @@ pub(super) fn with(text: &str, name: &str, program: &str, arguments: &[String]) 
     let is_header = |line: &&str| line.trim_start().starts_with('[');
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut after = String::new();
-    match lines.iter().position(|line| line.trim() == header) {
-        Some(start) => {
-            let end =
-                lines[start + 1..].iter().position(|line| is_header(line)).map_or(lines.len(), |at| start + 1 + at);
-            after.push_str(&lines[..start].concat());
-            after.push_str(&section);
-            let rest = lines[end..].concat();
-            if !rest.is_empty() {
-                after.push('\n');
-                after.push_str(&rest);
-            }
+    if let Some(start) = lines.iter().position(|line| line.trim() == header) {
+        let end = lines[start + 1..].iter().position(is_header).map_or(lines.len(), |at| start + 1 + at);
+        after.push_str(&lines[..start].concat());
+        after.push_str(&section);
+        let rest = lines[end..].concat();
+        if !rest.is_empty() {
+            after.push('\n');
+            after.push_str(&rest);
         }
-        None => {
-            after.push_str(text);
-            if !text.is_empty() {
-                after.push_str(if text.ends_with('\n') { "\n" } else { "\n\n" });
-            }
-            after.push_str(&section);
+    } else {
+        after.push_str(text);
+        if !text.is_empty() {
+            after.push_str(if text.ends_with('\n') { "\n" } else { "\n\n" });
         }
+        after.push_str(&section);
     }
     // A section that is written in another way, such as an inline table, would be there twice.
     let changed: toml::Table =
