@@ -13,7 +13,7 @@ use std::{
     path::Path,
     sync::Arc,
 };
-use toolrest_core::{Result, ToolError, WorkspaceId};
+use toolrest_core::{ToolError, WorkspaceId, now};
 use toolrest_store::no_such_account;
 
 /// The body of an answer.
@@ -33,6 +33,10 @@ impl InProcessServer {
     pub async fn open(settings: Settings, folder: &Path) -> Result<Self, StartError> {
         let app = Arc::new(App::new(Arc::new(Runtime::open(settings).await?)));
         let local = app.open_local(folder).await?;
+        // Perhaps no server runs that does it. On a full disk, reads still work.
+        if let Err(error) = app.store.expire_approvals(now()).await {
+            tracing::warn!(%error, "could not end approvals whose time is over");
+        }
         let user = app.store.user(local.caller.user).await?.ok_or_else(no_such_account)?;
         let token = app.tokens.issue_local(user.id, user.token_epoch, TOKEN_LIFETIME)?;
         let mut authorization = HeaderValue::try_from(format!("Bearer {token}")).map_err(ToolError::internal)?;

@@ -28,12 +28,12 @@ pub(super) struct ServerUrl {
 impl ServerUrl {
     pub(super) fn parse(text: &str) -> Outcome<Self> {
         let bad = |why: &str| Failure::Usage(format!("'{text}' is not the address of a server: {why}"));
-        let trimmed = text.trim().trim_end_matches('/');
-        if trimmed.starts_with("https://") {
+        let text = text.trim();
+        if text.starts_with("https://") {
             let why = "this program connects over http only; use a tunnel or a proxy on this machine for https";
             return Err(bad(why));
         }
-        let rest = trimmed.strip_prefix("http://").unwrap_or(trimmed);
+        let rest = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
         if rest.contains("://") {
             return Err(bad("it must begin with http://"));
         }
