@@ -167,8 +167,8 @@ pub trait Memories: Send + Sync {
     /// Deletes a memory. Fails if there is none with this key.
     async fn delete_memory(&self, access: Access, key: String) -> Result<()>;
 
-    /// Returns the memories that have the words, or words that begin with them, in the key, the tags or the value, the best
-    /// first.
+    /// Returns the memories that have the words in the key, the tags or the value, the best first, then those with longer
+    /// words that begin with them.
     async fn search_memories(
         &self,
         access: Access,

@@ -1,7 +1,7 @@
 //! Memories: what both databases share.
 
 use crate::error::StoreError;
-use std::fmt::Write;
+use std::{collections::HashSet, fmt::Write};
 use toolrest_core::{Memory, MemoryPage, NewMemory, ToolError, WordMatch, WorkspaceId, hex};
 use uuid::Uuid;
 
@@ -16,6 +16,10 @@ const MAX_WORD_CHARS: usize = 40;
 /// Maximum size of the indexed words of one memory, with their prefixes. Later words are not found. PostgreSQL allows a
 /// megabyte.
 const MAX_INDEXED_BYTES: usize = 384 << 10;
+/// Number of letters that stand for the workspace.
+const PREFIX_CHARS: usize = 16;
+/// Minimum number of letters of a word that also finds longer words.
+const MIN_OPEN_CHARS: usize = 4;
 /// Maximum number of words of a search.
 const MAX_SEARCH_WORDS: usize = 32;
 /// The last position that PostgreSQL stores.
@@ -107,25 +111,78 @@ impl SearchWords {
         Self(found)
     }
 
-    /// Returns the ways to match, in the order in which they are tried until one finds something.
-    pub(crate) fn attempts(&self) -> &'static [WordMatch] {
-        match self.0.len() {
-            0 => &[],
-            1 => &[WordMatch::All],
-            _ => &[WordMatch::All, WordMatch::Any],
-        }
+    /// Returns the ways to match, in the order in which they are tried.
+    pub(crate) fn attempts(&self) -> Vec<Attempt> {
+        let endings = [Endings::Exact, Endings::Open];
+        let endings = endings.into_iter().filter(|endings| *endings == Endings::Exact || self.has_open_words());
+        let attempts = [WordMatch::All, WordMatch::Any].into_iter();
+        let attempts = attempts.filter(|how| self.0.len() > usize::from(*how == WordMatch::Any));
+        attempts.flat_map(|how| endings.clone().map(move |endings| Attempt { how, endings })).collect()
+    }
+
+    fn has_open_words(&self) -> bool {
+        self.0.iter().any(|word| is_open(word))
     }
 
     /// Returns a query of FTS5.
-    pub(crate) fn fts5(&self, how: WordMatch) -> String {
-        let operator = if how == WordMatch::All { " AND " } else { " OR " };
-        self.0.iter().map(|word| format!("\"{word}\"*")).collect::<Vec<_>>().join(operator)
+    pub(crate) fn fts5(&self, attempt: Attempt) -> String {
+        let operator = if attempt.how == WordMatch::All { " AND " } else { " OR " };
+        let star = |word| if attempt.endings == Endings::Open && is_open(word) { "*" } else { "" };
+        self.0.iter().map(|word| format!("\"{word}\"{}", star(word))).collect::<Vec<_>>().join(operator)
     }
 
     /// Returns a `tsquery`.
-    pub(crate) fn tsquery(&self, how: WordMatch) -> String {
-        let operator = if how == WordMatch::All { " & " } else { " | " };
-        self.0.iter().map(|word| format!("'{word}':*")).collect::<Vec<_>>().join(operator)
+    pub(crate) fn tsquery(&self, attempt: Attempt) -> String {
+        let operator = if attempt.how == WordMatch::All { " & " } else { " | " };
+        let star = |word| if attempt.endings == Endings::Open && is_open(word) { ":*" } else { "" };
+        self.0.iter().map(|word| format!("'{word}'{}", star(word))).collect::<Vec<_>>().join(operator)
+    }
+}
+
+/// Whether a word, which has its prefix, is long enough to be searched with further letters. The index of the beginnings of
+/// a word is read as a whole, which would take long for a short one.
+fn is_open(word: &str) -> bool {
+    word.chars().count() >= PREFIX_CHARS + MIN_OPEN_CHARS
+}
+
+/// A way to match the words of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attempt {
+    how: WordMatch,
+    endings: Endings,
+}
+
+/// Whether words may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Endings {
+    Exact,
+    Open,
+}
+
+/// The memories that the attempts of a search have found.
+#[derive(Default)]
+pub(crate) struct SearchResults {
+    memories: Vec<Memory>,
+    how: WordMatch,
+}
+
+impl SearchResults {
+    /// Whether an attempt is still needed.
+    pub(crate) fn need(&self, attempt: Attempt, limit: usize) -> bool {
+        self.memories.is_empty() || (attempt.how == WordMatch::All && self.memories.len() <= limit)
+    }
+
+    /// Adds what an attempt has found after what earlier ones have found.
+    pub(crate) fn add(&mut self, attempt: Attempt, found: Vec<Memory>) {
+        if self.memories.is_empty() && !found.is_empty() {
+            self.how = attempt.how;
+        }
+        let known: HashSet<String> = self.memories.iter().map(|memory| memory.key.clone()).collect();
+        self.memories.extend(found.into_iter().filter(|memory| !known.contains(&memory.key)));
+    }
+
+    pub(crate) fn into_page(self, limit: usize) -> (MemoryPage, WordMatch) {
+        (page_of(self.memories, limit), self.how)
     }
 }
 

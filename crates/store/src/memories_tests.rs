@@ -1,5 +1,5 @@
 use super::{IndexedWords, MAX_INDEXED_BYTES, SearchWords, words};
-use toolrest_core::{MAX_MEMORY_VALUE_BYTES, NewMemory, WordMatch, WorkspaceId};
+use toolrest_core::{MAX_MEMORY_VALUE_BYTES, NewMemory, WorkspaceId};
 use uuid::Uuid;
 
 fn words_of(text: &str) -> Vec<String> {
@@ -19,10 +19,20 @@ fn words_are_runs_of_letters_and_digits_in_lower_case() {
 #[test]
 fn words_of_two_workspaces_differ() {
     let (one, other) = (WorkspaceId(Uuid::from_u128(1)), WorkspaceId(Uuid::from_u128(2)));
-    let query = |ws| SearchWords::of(ws, "a b").fts5(WordMatch::All);
-    assert_eq!(query(one), "\"0000000000000001a\"* AND \"0000000000000001b\"*");
-    assert_ne!(query(one), query(other));
-    assert_eq!(SearchWords::of(one, "a b").tsquery(WordMatch::Any), "'0000000000000001a':* | '0000000000000001b':*");
+    let queries = |ws| {
+        let words = SearchWords::of(ws, "Word, ab");
+        words.attempts().into_iter().map(|attempt| (words.fts5(attempt), words.tsquery(attempt))).collect::<Vec<_>>()
+    };
+    let expected = [
+        ("\"0000000000000001word\" AND \"0000000000000001ab\"", "'0000000000000001word' & '0000000000000001ab'"),
+        ("\"0000000000000001word\"* AND \"0000000000000001ab\"", "'0000000000000001word':* & '0000000000000001ab'"),
+        ("\"0000000000000001word\" OR \"0000000000000001ab\"", "'0000000000000001word' | '0000000000000001ab'"),
+        ("\"0000000000000001word\"* OR \"0000000000000001ab\"", "'0000000000000001word':* | '0000000000000001ab'"),
+    ];
+    assert_eq!(queries(one), expected.map(|(fts5, tsquery)| (fts5.to_owned(), tsquery.to_owned())));
+    assert!(queries(other).iter().zip(queries(one)).all(|(other, one)| *other != one));
+    assert_eq!(SearchWords::of(one, "ab").attempts().len(), 1);
+    assert!(SearchWords::of(one, "?").attempts().is_empty());
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn a_secret_is_replaced_however_the_output_is_divided() {
     let redaction = redaction(&[("TOKEN", "hunter2hunter3"), ("LONGER", "hunter2hunter3-and-more")]);
     let text = "a hunter2hunter3 b hunter2hunter2hunter3 c hunter2hunter3-and-more d hunter2hunter3-and e hunter2hunt";
     let expected = "a [secret TOKEN] b hunter2[secret TOKEN] c [secret LONGER] d [secret TOKEN]-and e hunter2hunt";
-    for piece in 1..text.len() + 1 {
+    for piece in 1..=text.len() {
         assert_eq!(redacted(&redaction, text, piece), expected, "in pieces of {piece}");
     }
 }

@@ -158,9 +158,8 @@ pub(crate) fn echo_correlation(response: &mut Response, correlation: String) {
 
 /// Answers an error outside of a route's handler, in the format of the toolset that the path names, if it names one.
 pub(crate) fn refusal_at(app: &App, path: &str, correlation: Option<String>, error: &ToolError) -> Response {
-    let toolset = match toolset_at(path) {
-        Some(toolset) => toolset,
-        None => return super::Failure(error.clone()).into_response(),
+    let Some(toolset) = toolset_at(path) else {
+        return super::Failure(error.clone()).into_response();
     };
     refusal_of(app, toolset, correlation, error)
 }

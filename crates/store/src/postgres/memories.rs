@@ -8,8 +8,10 @@ use super::row::authorised;
 use super::storage::ADD_USE;
 use super::transaction::Transaction;
 use crate::error::{Result, StoreError};
+use crate::files::FileStore;
 use crate::memories::{
-    COUNTED_TAGS, IndexedWords, MAX_MEMORIES, SearchWords, fetched, key_uuid, page_of, size_of, too_many_memories,
+    COUNTED_TAGS, IndexedWords, MAX_MEMORIES, SearchResults, SearchWords, fetched, key_uuid, page_of, size_of,
+    too_many_memories,
 };
 use crate::quota::{self, cost};
 use async_trait::async_trait;
@@ -122,6 +124,9 @@ impl Memories for Postgres {
         limit: usize,
     ) -> ToolResult<(MemoryPage, WordMatch)> {
         let words = SearchWords::of(access.workspace, &words);
+        if words.attempts().is_empty() {
+            self.authorise(access).await?;
+        }
         // A match in the key (A) counts most, then one in the tags (B).
         let sql = format!(
             "SELECT {COLUMNS}, ts_rank('{{0.1, 0.1, 0.5, 1.0}}', m.words, $5::text::tsquery) AS rank FROM memories m
@@ -130,14 +135,15 @@ impl Memories for Postgres {
         );
         let sql = with_rights(&sql, "found.rank DESC, found.updated_at DESC, found.key");
         let (ws, user, now) = (access.workspace.0, access.user.0, now());
-        for how in words.attempts() {
-            let params: [&(dyn ToSql + Sync); 6] = [&ws, &user, &now, &tags, &words.tsquery(*how), &fetched(limit)];
-            let memories = found(access, &self.fetch(&sql, &params).await?)?;
-            if !memories.is_empty() {
-                return Ok((page_of(memories, limit), *how));
+        let mut results = SearchResults::default();
+        for attempt in words.attempts() {
+            if results.need(attempt, limit) {
+                let (query, limit) = (words.tsquery(attempt), fetched(limit));
+                let params: [&(dyn ToSql + Sync); 6] = [&ws, &user, &now, &tags, &query, &limit];
+                results.add(attempt, found(access, &self.fetch(&sql, &params).await?)?);
             }
         }
-        Ok(Default::default())
+        Ok(results.into_page(limit))
     }
 
     async fn list_memories(

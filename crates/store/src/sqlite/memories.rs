@@ -4,7 +4,8 @@ use super::row::{authorised, collect, find, micros, optional_time, run, time};
 use super::{Sqlite, storage};
 use crate::error::{Result, StoreError};
 use crate::memories::{
-    COUNTED_TAGS, IndexedWords, MAX_MEMORIES, SearchWords, fetched, key_uuid, page_of, size_of, too_many_memories,
+    COUNTED_TAGS, IndexedWords, MAX_MEMORIES, SearchResults, SearchWords, fetched, key_uuid, page_of, size_of,
+    too_many_memories,
 };
 use crate::quota::{self, cost};
 use async_trait::async_trait;
@@ -121,22 +122,32 @@ impl Memories for Sqlite {
     ) -> ToolResult<(MemoryPage, WordMatch)> {
         let words = SearchWords::of(access.workspace, &words);
         let tags = json(&tags)?;
-        // A match in the key counts most, then one in the tags.
+        // The best are found in the index alone; only those are read. A match in the key counts most, then one in the tags.
+        let has_tags = if tags == "[]" {
+            String::new()
+        } else {
+            format!("AND EXISTS (SELECT 1 FROM memories m WHERE m.id = memory_words.rowid AND {HAS_TAGS})")
+        };
         let sql = format!(
-            "SELECT {COLUMNS} FROM memory_words w CROSS JOIN memories m ON m.id = w.rowid
-             WHERE w.memory_words MATCH ?4 AND m.ws = ?1 AND {IS_LIVE} AND {HAS_TAGS}
-             ORDER BY bm25(memory_words, 8.0, 4.0, 1.0), m.updated_at DESC LIMIT ?5"
+            "SELECT {COLUMNS} FROM (
+                 SELECT rowid AS id, rank FROM memory_words
+                 WHERE memory_words MATCH ?4 AND rank MATCH 'bm25(8.0, 4.0, 1.0)'
+                     AND rowid NOT IN (SELECT id FROM memories WHERE expires_at <= ?2) {has_tags}
+                 ORDER BY rank LIMIT ?5
+             ) w CROSS JOIN memories m ON m.id = w.id
+             WHERE m.ws = ?1 AND json_type(?3) = 'array' ORDER BY w.rank, m.updated_at DESC"
         );
         let search = move |db: &Connection| {
             authorised(db, access)?;
             let (ws, now) = (access.workspace.0, micros(now()));
-            for how in words.attempts() {
-                let found = collect(db, &sql, (ws, now, &tags, words.fts5(*how), fetched(limit)), memory)?;
-                if !found.is_empty() {
-                    return Ok((page_of(found, limit), *how));
+            let mut results = SearchResults::default();
+            for attempt in words.attempts() {
+                if results.need(attempt, limit) {
+                    let query = words.fts5(attempt);
+                    results.add(attempt, collect(db, &sql, (ws, now, &tags, query, fetched(limit)), memory)?);
                 }
             }
-            Ok(Default::default())
+            Ok(results.into_page(limit))
         };
         Ok(self.read(search).await?)
     }

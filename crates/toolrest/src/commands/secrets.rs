@@ -5,7 +5,7 @@ use std::error::Error;
 use toolrest::operator;
 use toolrest::settings::Settings;
 
-#[derive(Subcommand)]
+#[derive(Clone, Copy, Subcommand)]
 pub(crate) enum Action {
     /// Encrypt all secrets with a new key; with the setting secrets.key, with that key.
     RotateKey,

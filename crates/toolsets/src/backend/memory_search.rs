@@ -16,7 +16,8 @@ pub(super) struct MemorySearch(pub(super) Arc<dyn Memories>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// Words to look for in the keys, tags and values. A word also finds longer words that begin with it.
+    /// Words to look for in the keys, tags and values. A word of at least four letters also finds
+    /// longer words that begin with it.
     query: String,
     /// Tags, all of which a memory must have. Default: none.
     tags: Option<Vec<String>>,
