@@ -1,5 +1,6 @@
 use super::*;
 use crate::server::Server;
+use crate::tool_backend::ToolBackendListen;
 use http_body_util::BodyExt as _;
 use std::{collections::BTreeSet, fs, net::Ipv4Addr, path::Path};
 use toolrest_core::Toolset;
@@ -9,18 +10,22 @@ async fn server(data_dir: &Path) -> Server {
     let mut settings = Settings::default();
     settings.server.data_dir = data_dir.to_owned();
     settings.server.listen = (Ipv4Addr::LOCALHOST, 0).into();
+    settings.tool_backend.listen = ToolBackendListen::Off;
     settings.run.enabled = false;
     Server::start(settings).await.unwrap()
 }
 
 /// Sends a POST to a router whose every handler panics.
-async fn answer_of_a_panic(app: &App, path: &str) -> (u16, Vec<u8>) {
+async fn answer_of_a_panic(app: &App, path: &str, toolset: Option<&'static str>) -> (u16, Vec<u8>) {
     async fn panics() {
         panic!("a handler that panics");
     }
-    let router = Router::new().fallback(panics);
+    let host_rules = HostRules::new(&app.settings, app.settings.server.listen);
+    let site = Site { router: Router::new().fallback(panics), host_rules, toolset };
     let request = Request::post(path).header("host", "localhost").header("x-correlation-id", "test");
-    let response = answer(app, router, request.body(Body::empty()).unwrap(), Ipv4Addr::LOCALHOST.into()).await;
+    let response = answer(app, &site, request.body(Body::empty()).unwrap(), Ipv4Addr::LOCALHOST.into()).await;
+    let echoed = response.headers().get("x-correlation-id").map(|id| id.to_str().unwrap().to_owned());
+    assert!(toolset.is_none() || echoed.as_deref() == Some("test"), "{echoed:?}");
     let status = response.status().as_u16();
     (status, response.into_body().collect().await.unwrap().to_bytes().to_vec())
 }
@@ -34,14 +39,23 @@ async fn a_panic_outside_the_engine_is_answered_in_the_dialect_of_the_route() {
     for toolset in app.engine.toolsets().iter() {
         let path = format!("/api/v1/workspaces/{}/toolsets/{}", Uuid::nil(), toolset.name());
         let expected = Toolset::dialect(toolset).failure(&error, "test");
-        assert_eq!(answer_of_a_panic(&app, &path).await, (500, expected.clone()), "{path}");
+        assert_eq!(answer_of_a_panic(&app, &path, None).await, (500, expected.clone()), "{path}");
         bodies.insert(expected);
     }
     assert!(bodies.len() > 3, "the dialects differ");
     let workspace = (500, toolrest_toolsets::workspace::failure(&error));
     for path in ["/api/v1/workspaces/any/tools", "/api/v1/workspaces/any/members", "/api/v1/auth/login", "/ready"] {
-        assert_eq!(answer_of_a_panic(&app, path).await, workspace, "{path}");
+        assert_eq!(answer_of_a_panic(&app, path, None).await, workspace, "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_panic_at_the_tool_backend_is_answered_as_specification_003_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = server(folder.path()).await.app;
+    let expected =
+        app.engine.toolsets().find("backend").unwrap().dialect().failure(&ToolError::internal("panic"), "test");
+    assert_eq!(answer_of_a_panic(&app, "/execute-tool", Some("backend")).await, (500, expected));
 }
 
 /// Replaces the names of parameters, which may differ between the code and the page.

@@ -5,7 +5,7 @@ fn names(listen: &str, hosts: &[&str], origins: &[&str]) -> HostRules {
     settings.server.listen = listen.parse().unwrap();
     settings.server.allowed_hosts = hosts.iter().map(|&host| host.to_owned()).collect();
     settings.server.allowed_origins = origins.iter().map(|&origin| origin.to_owned()).collect();
-    HostRules::new(&settings)
+    HostRules::new(&settings, settings.server.listen)
 }
 
 fn request(headers: &[(&str, &str)]) -> Request<()> {
