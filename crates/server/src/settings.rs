@@ -112,7 +112,7 @@ settings! {
 
     /// The database.
     database: Database {
-        /// URL of a PostgreSQL database. Without it, the server uses SQLite in `server.data_dir`.
+        /// URL of a PostgreSQL database. `sslmode=require` encrypts connections; `sslmode=verify-full` also verifies the server, with the root certificates of the machine or those in `sslrootcert=FILE`. Without a URL, the server uses SQLite in `server.data_dir`.
         url: Option<String> = None, Accepts::PostgresUrl;
         /// Maximum number of open connections.
         pool_size: usize = 10, Accepts::Whole(1, 1000);

@@ -22,6 +22,7 @@ mod secrets;
 mod snapshot;
 mod statements;
 mod storage;
+mod tls;
 mod transaction;
 mod upkeep;
 mod workspaces;
@@ -35,8 +36,10 @@ use deadpool_postgres::{
 use futures_util::future::try_join_all;
 use notifications::Signals;
 use std::{str::FromStr, sync::Arc, time::Duration};
+use tls::{Connector, Tls};
 use tokio_postgres::{
-    NoTls, Row,
+    Row,
+    config::SslMode,
     error::SqlState,
     types::{ToSql, WasNull, WrongType},
 };
@@ -94,16 +97,18 @@ pub struct PostgresOptions {
 impl Postgres {
     /// Connects and migrates the schema.
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self> {
-        let mut config = tokio_postgres::Config::from_str(url)
+        let (url, tls) = Tls::of_url(url)?;
+        let mut config = tokio_postgres::Config::from_str(&url)
             .map_err(|error| ToolError::argument("database.url", format!("The database URL is not valid: {error}")))?;
         if config.get_application_name().is_none() {
             config.application_name("toolrest");
         }
+        config.ssl_mode(if tls.is_on() { SslMode::Require } else { SslMode::Disable });
         config.connect_timeout(CONNECT_TIMEOUT);
         // Statements must not wait for ever for a machine that is unreachable.
         config.tcp_user_timeout(options.statement_timeout + CONNECT_TIMEOUT);
-        let manager =
-            Manager::from_config(config.clone(), NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(config.clone(), tls.clone(), recycling);
         let pool = Pool::builder(manager)
             .max_size(options.pool_size)
             .runtime(Runtime::Tokio1)
@@ -125,7 +130,7 @@ impl Postgres {
         let first = (0..options.pool_size.min(FIRST_CONNECTIONS)).map(|_| pool.get());
         drop(try_join_all(first).await.map_err(no_connection)?);
         let searcher = Arc::new(Searcher::new(options.search_cache_bytes));
-        let signals = Arc::new(Signals::start(config));
+        let signals = Arc::new(Signals::start(Connector { config, tls }));
         let store = Self { pool, searcher, usage: Arc::default(), signals };
         store.migrate().await?;
         Ok(store)

@@ -33,6 +33,8 @@ pub struct Postgres {
     cluster: String,
     port: u16,
     fsync: Fsync,
+    /// Whether it has a certificate, and refuses connections that are not encrypted.
+    is_encrypted: bool,
     postmaster: Option<Process>,
     databases: AtomicUsize,
 }
@@ -41,20 +43,30 @@ impl Postgres {
     /// Returns the cluster that all tests of this process share. It is started on first use, without fsync for speed.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Postgres> = OnceLock::new();
-        SHARED.get_or_init(|| Self::create(Fsync::Off))
+        SHARED.get_or_init(|| Self::create(Fsync::Off, None))
     }
 
     /// Starts another cluster, with fsync, which the caller may kill.
     pub fn start() -> Self {
-        Self::create(Fsync::On)
+        Self::create(Fsync::On, None)
     }
 
-    fn create(fsync: Fsync) -> Self {
+    /// Starts a cluster that accepts only encrypted connections, with this certificate and key in PEM format. It has one
+    /// database, `postgres`.
+    pub fn start_encrypted(certificate: &str, key: &str) -> Self {
+        Self::create(Fsync::Off, Some((certificate, key)))
+    }
+
+    fn create(fsync: Fsync, identity: Option<(&str, &str)>) -> Self {
         let folder = temp_folder("postgres");
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("permissions of a new folder");
         let cluster = folder.path().file_name().expect("the folder has a name").to_string_lossy().into_owned();
-        let mut postgres = Self { folder, cluster, port: 0, fsync, postmaster: None, databases: AtomicUsize::new(0) };
+        let (is_encrypted, databases) = (identity.is_some(), AtomicUsize::new(0));
+        let mut postgres = Self { folder, cluster, port: 0, fsync, is_encrypted, postmaster: None, databases };
         postgres.init();
+        if let Some((certificate, key)) = identity {
+            postgres.set_identity(certificate, key);
+        }
         for _ in 0..PORT_TRIES {
             postgres.port = free_port();
             match postgres.launch() {
@@ -91,6 +103,23 @@ impl Postgres {
         run(Command::new(&initdb[0]).args(&initdb[1..]).current_dir(home));
     }
 
+    fn set_identity(&self, certificate: &str, key: &str) {
+        let rules = "hostnossl all all all reject\nhostssl all all all trust\n";
+        for (name, text) in [("server.crt", certificate), ("server.key", key), ("pg_hba.conf", rules)] {
+            let file = self.data().join(name);
+            fs::write(&file, text).expect("a file of the cluster");
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("permissions of a new file");
+            if is_root() {
+                run(Command::new("chown").arg("postgres").arg(file));
+            }
+        }
+    }
+
+    /// Returns the port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Starts the postmaster and waits until it accepts connections; the error is its log.
     fn launch(&self) -> Result<Process, String> {
         let mut command = vec![program("postgres").into_os_string(), "-D".into(), self.data().into_os_string()];
@@ -106,6 +135,7 @@ impl Postgres {
             ("shared_buffers", "256MB"),
             ("log_min_messages", "warning"),
             ("logging_collector", "off"),
+            ("ssl", if self.is_encrypted { "on" } else { "off" }),
         ] {
             command.push("-c".into());
             command.push(format!("{name}={value}").into());

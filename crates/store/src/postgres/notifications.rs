@@ -5,6 +5,7 @@
 //! connection of its own. Other replicas listen on another connection of their own. Both are outside the pool, because
 //! they are held for long. If one of them is lost, the poll of each second finds the changes.
 
+use super::tls::Connector;
 use super::{Postgres, to_store_error};
 use crate::error::Result;
 use crate::wakeups::Wakeups;
@@ -18,7 +19,7 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::Notify, task::JoinHandle};
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Notification};
+use tokio_postgres::{AsyncMessage, Client, Notification};
 use uuid::Uuid;
 
 /// The channel of notifications. Each database has its own.
@@ -35,7 +36,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Signals within this replica and between replicas.
 pub(super) struct Signals {
     pub(super) wakeups: Wakeups,
-    config: Config,
+    config: Connector,
     outgoing: Arc<Outgoing>,
     sender: JoinHandle<()>,
 }
@@ -51,7 +52,7 @@ struct Outgoing {
 
 impl Signals {
     /// Starts the sender, which connects when there is something to send.
-    pub(super) fn start(config: Config) -> Self {
+    pub(super) fn start(config: Connector) -> Self {
         let outgoing = Arc::<Outgoing>::default();
         let sender = tokio::spawn(send(config.clone(), Arc::clone(&outgoing)));
         Self { wakeups: Wakeups::default(), config, outgoing, sender }
@@ -72,7 +73,7 @@ impl Drop for Signals {
 }
 
 /// Sends notifications, for ever.
-async fn send(config: Config, outgoing: Arc<Outgoing>) {
+async fn send(config: Connector, outgoing: Arc<Outgoing>) {
     let mut connected = None;
     loop {
         outgoing.added.notified().await;
@@ -91,7 +92,7 @@ async fn send(config: Config, outgoing: Arc<Outgoing>) {
 
 async fn notify(
     connected: &mut Option<Client>,
-    config: &Config,
+    config: &Connector,
     outgoing: &Outgoing,
     ids: &BTreeSet<Uuid>,
 ) -> Result<()> {
@@ -107,8 +108,8 @@ async fn notify(
     client.batch_execute(&sql).await.map_err(to_store_error)
 }
 
-async fn connect(config: &Config, outgoing: &Outgoing) -> Result<Client> {
-    let (client, connection) = config.connect(NoTls).await.map_err(to_store_error)?;
+async fn connect(config: &Connector, outgoing: &Outgoing) -> Result<Client> {
+    let (client, connection) = config.connect().await.map_err(to_store_error)?;
     tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "the connection for notifications was lost");
@@ -141,7 +142,7 @@ async fn listen(signals: &Signals) {
 
 /// Listens until the connection is lost.
 async fn listen_once(signals: &Signals) -> Result<()> {
-    let (client, mut connection) = signals.config.connect(NoTls).await.map_err(to_store_error)?;
+    let (client, mut connection) = signals.config.connect().await.map_err(to_store_error)?;
     let mut messages = stream::poll_fn(|cx| connection.poll_message(cx));
     let receive = async {
         while let Some(message) = messages.next().await {

@@ -25,6 +25,7 @@ mod dry_runs;
 mod durability;
 mod edits;
 mod encodings;
+mod encrypted_database;
 mod events;
 mod exchanged_folders;
 mod fairness;

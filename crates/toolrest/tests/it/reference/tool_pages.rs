@@ -11,7 +11,7 @@ use std::fs;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolrest::core::{Action, DynTool, ErrorKind, ToolError, Toolset};
+use toolrest::core::{DynTool, ErrorKind, Role, ToolError, Toolset};
 use toolrest::toolsets::{self, errors};
 use toolrest_testkit::{Reply, Workspace};
 
@@ -80,10 +80,11 @@ const COMMON_ERRORS: [(ErrorKind, &str); 12] = [
     (ErrorKind::Internal, "The server has a bug or a defect; its log has the details."),
 ];
 
-/// The errors that every tool that runs programs can also return.
-const PROGRAM_ERRORS: [(ErrorKind, &str); 2] = [
+/// The errors that tools that run programs or reach other machines can also return.
+const PROGRAM_ERRORS: [(ErrorKind, &str); 3] = [
+    (ErrorKind::NetworkError, "A host could not be reached, or did not answer as it should."),
     (ErrorKind::SandboxUnavailable, "The server cannot isolate programs on this machine, so it runs none."),
-    (ErrorKind::NotConfigured, "A data tool needs the Python environment, which is not installed."),
+    (ErrorKind::NotConfigured, "The tool needs something that the operator has not set up; the message says what."),
 ];
 
 macro_rules! pages {
@@ -173,7 +174,7 @@ struct Recorder<'a> {
 impl Recorder<'_> {
     /// Returns the section of a tool. `shown_error` receives the first refusal on the page.
     async fn section(&self, tool: &dyn DynTool, shown_error: &mut Option<Value>) -> String {
-        let role = if tool.action() == Action::Read { "viewer" } else { "editor" };
+        let role = if tool.action().needs() == Role::Viewer { "viewer" } else { "editor" };
         let mut text = format!("\n## `{}`\n\n{}. Needs the role `{role}`.\n", tool.name(), tool.description());
         text += &arguments_table(tool.input_schema());
         text += &self.example(tool.name()).await;
@@ -255,9 +256,7 @@ fn common_errors(toolset: &Toolset, shown_error: &Value) -> String {
         layout(shown_error, 0)
     );
     let program_errors = match toolset.name() {
-        "backend" => &PROGRAM_ERRORS[..],
-        // It has no data tools.
-        "system" => &PROGRAM_ERRORS[..1],
+        "backend" | "system" => &PROGRAM_ERRORS[..],
         _ => &[],
     };
     for (kind, meaning) in COMMON_ERRORS.iter().chain(program_errors) {
