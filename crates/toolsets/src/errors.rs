@@ -170,8 +170,7 @@ pub(crate) fn system_code(kind: ErrorKind) -> &'static str {
         | E::FindNotFound
         | E::FindNotUnique => "INVALID_ARGUMENT",
         E::InvalidPath | E::OutsideWorkspace | E::IsDirectory | E::NotADirectory | E::ThroughFile => "INVALID_PATH",
-        E::NotFound => "FILE_NOT_FOUND",
-        E::ItemNotFound => "NOT_FOUND",
+        E::NotFound | E::ItemNotFound => "FILE_NOT_FOUND",
         E::NotEmpty => "NOT_EMPTY",
         E::Binary => "BINARY_FILE",
         E::Protected | E::Unauthenticated | E::Forbidden => "PERMISSION_DENIED",
