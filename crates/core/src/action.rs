@@ -174,6 +174,8 @@ pub enum Intent {
         commands: Option<Vec<String>>,
         /// The names of the secrets that the program gets.
         secrets: Vec<String>,
+        /// Its arguments, and its environment variables as `NAME=value`.
+        inputs: Vec<String>,
     },
     /// Write to the standard input of a running process.
     Input {
@@ -208,6 +210,21 @@ pub enum Intent {
 }
 
 impl Intent {
+    /// Adds the arguments and environment variables of a program. With variables it is not certain what a command line
+    /// does: some make the shell or a program run other programs.
+    #[must_use]
+    pub fn with_inputs(mut self, arguments: &[String], env: impl IntoIterator<Item = (String, String)>) -> Self {
+        if let Self::Exec { inputs, commands, language, .. } = &mut self {
+            inputs.extend_from_slice(arguments);
+            let variables = inputs.len();
+            inputs.extend(env.into_iter().map(|(name, value)| format!("{name}={value}")));
+            if inputs.len() > variables || (language == "bash" && !inputs.is_empty()) {
+                *commands = None;
+            }
+        }
+        self
+    }
+
     /// Adds the names of the secrets that a program gets.
     #[must_use]
     pub fn with_secrets(mut self, names: &[String]) -> Self {

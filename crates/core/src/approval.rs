@@ -70,7 +70,7 @@ impl ApprovalState {
 }
 
 /// One thing that a call does and that a person must allow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ask {
     /// The action.
     pub action: Action,
@@ -324,4 +324,7 @@ pub struct MemberRules {
     pub rules: Option<String>,
     /// The grants of the member that have not ended.
     pub grants: Vec<Grant>,
+    /// Whether calls of the member wait for a person, or have ended without an answer to the member. A repetition of such a
+    /// call must not run, although nothing asks about it any more.
+    pub has_unanswered: bool,
 }

@@ -41,6 +41,9 @@ pub enum Permission {
     /// Nobody yet, and nobody is expected to be asked: the defaults of toolsets ask only if rules, or when calls ask, were
     /// set. Rules ask and deny as always.
     AskIfConfigured,
+    /// Like [`Permission::Ask`]. If the rules turn out to have changed while calls of the caller are unanswered, the call stops
+    /// before it does anything, with an error of [`ToolError::is_rules_changed`]: it may repeat one of those, which has run.
+    AskOrAttach,
     /// The caller, a person who makes the call directly.
     OwnHand,
     /// A person who approved the call.

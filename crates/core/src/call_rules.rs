@@ -1,8 +1,11 @@
 //! The rules that hold for one call: those of the server and the workspace, the grants of its caller, and the defaults of
 //! its toolset.
 
-use crate::rules::{ApprovalMode, FetchHosts, GrantList, Question, RuleEffect, RuleLists, Target, grant_pattern};
+use crate::rules::{
+    ApprovalMode, FetchHosts, GrantList, Judgement, Question, RuleEffect, RuleLists, Target, grant_pattern,
+};
 use crate::{Action, Ask, ErrorKind, Intent, Result, Timestamp, ToolError, WsPath};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The rules and grants that hold for a caller in a workspace.
@@ -18,6 +21,8 @@ pub struct RulesInForce {
     pub fetch_hosts: Arc<FetchHosts>,
     /// Whether somebody has set when calls ask.
     pub is_mode_set: bool,
+    /// Whether earlier calls of the caller wait for a person, or ended without an answer to the caller, as of the revision.
+    pub has_unanswered: bool,
     /// The revision of the rules and grants, which statements compare. None if there is no database that keeps it.
     pub revision: Option<i64>,
 }
@@ -46,7 +51,22 @@ pub enum Asking {
     /// The call goes on, because a person approved it.
     Approved,
     /// The call goes on, and what it asks is collected. Nothing is changed meanwhile.
-    Collect(Mutex<Vec<Ask>>),
+    Collect(Mutex<CollectedAsks>),
+}
+
+/// What a call asks, each once and in its order.
+#[derive(Debug, Default)]
+pub struct CollectedAsks {
+    list: Vec<Ask>,
+    known: HashSet<Ask>,
+}
+
+impl CollectedAsks {
+    fn add(&mut self, ask: Ask) {
+        if self.known.insert(ask.clone()) {
+            self.list.push(ask);
+        }
+    }
 }
 
 /// The rules of one call.
@@ -117,6 +137,11 @@ impl CallRules {
         self.in_force.lists.has_rules_about_paths()
     }
 
+    /// Whether a rule can ask or refuse this action in the call, whatever its patterns are.
+    pub(crate) fn restricts(&self, action: Action) -> bool {
+        self.in_force.lists.restricts(action, &self.toolset, &self.tool)
+    }
+
     /// Whether a path rule for this action may match something below a folder.
     pub(crate) fn may_match_below(&self, action: Action, folder: &WsPath) -> bool {
         self.in_force.lists.may_match_below(action, folder)
@@ -177,20 +202,20 @@ impl CallRules {
         let mut asks: Vec<Ask> = self.judge_tool()?.into_iter().collect();
         for intent in intents {
             match intent {
-                Intent::Exec { commands: Some(commands), .. } if self.in_force.lists.has_narrow_command_rules() => {
+                // Rules and grants about commands are asked about each simple command.
+                Intent::Exec { commands: Some(commands), .. } => {
                     for command in commands {
                         asks.extend(self.judge(Action::Exec, &Target::Command(command), Defaults::Apply)?);
                     }
                 }
                 // The commands are not known one by one, so no rule about single commands can allow them.
-                Intent::Exec { command, .. } if self.in_force.lists.has_narrow_command_rules() => {
-                    asks.extend(self.judge_unknown_command(command)?);
+                Intent::Exec { command: text, .. } | Intent::Input { text, .. }
+                    if self.in_force.lists.has_narrow_command_rules() =>
+                {
+                    asks.extend(self.judge_unknown_command(text)?);
                 }
-                Intent::Exec { command, .. } => {
-                    asks.extend(self.judge(Action::Exec, &Target::Command(command), Defaults::Apply)?);
-                }
-                Intent::Input { text, .. } => {
-                    asks.extend(self.judge(Action::Exec, &Target::Command(text), Defaults::Apply)?);
+                Intent::Exec { command: text, .. } | Intent::Input { text, .. } => {
+                    asks.extend(self.judge(Action::Exec, &Target::Code(text), Defaults::Apply)?);
                 }
                 Intent::Fetch { host, .. } => {
                     asks.extend(self.judge(Action::Fetch, &Target::Host(host), Defaults::Apply)?);
@@ -207,27 +232,30 @@ impl CallRules {
     fn judge_tool(&self) -> Result<Option<Ask>> {
         let target = Target::None;
         let question = Question { toolset: &self.toolset, tool: &self.tool, action: self.action, target };
-        let judged = self.in_force.lists.judge(&question);
-        if judged.is_none_or(|judged| judged.rule.tool.is_none()) {
-            return Ok(None);
-        }
-        let ask = self.judge(self.action, &target, Defaults::Ignore)?;
+        let Some(judged) = self.in_force.lists.judge_tool(&question) else { return Ok(None) };
+        let ask = self.resolve(self.ruling_of(judged, self.action, &target))?;
         Ok(ask.map(|ask| Ask { subject: format!("{}/{}", self.toolset, self.tool), ..ask }))
     }
 
     fn judge_unknown_command(&self, command: &str) -> Result<Option<Ask>> {
-        match self.judge(Action::Exec, &Target::Command(command), Defaults::Apply)? {
-            Some(ask) => Ok(Some(Ask { grant: None, ..ask })),
-            None => self.resolve(Ruling::Ask(Ask {
-                action: Action::Exec,
-                subject: command.to_owned(),
-                rule: None,
-                because: "the workspace has rules about single commands, and this text is not a plain list of commands"
-                    .to_owned(),
-                grant: None,
-                approvers: Vec::new(),
-            })),
+        if let Some(ask) = self.judge(Action::Exec, &Target::Code(command), Defaults::Apply)? {
+            return Ok(Some(ask));
         }
+        let because = "there are rules about single commands, and this text is not a plain list of commands";
+        let ask = Ask {
+            action: Action::Exec,
+            subject: command.to_owned(),
+            rule: None,
+            because: because.to_owned(),
+            grant: None,
+            approvers: Vec::new(),
+        };
+        self.resolve(match self.mode() {
+            // Where nobody is asked, a command that may be a forbidden one is refused.
+            ApprovalMode::Off if !self.in_force.lists.denies_commands() => Ruling::Allow,
+            ApprovalMode::Off | ApprovalMode::Never => Ruling::Deny(denied(Action::Exec, command, None, because)),
+            ApprovalMode::Spec | ApprovalMode::All => Ruling::Ask(ask),
+        })
     }
 
     fn judge(&self, action: Action, target: &Target<'_>, defaults: Defaults) -> Result<Option<Ask>> {
@@ -240,10 +268,7 @@ impl CallRules {
             (Ruling::Allow, _) | (Ruling::Ask(_), Asking::OwnHand | Asking::Approved) => Ok(None),
             (Ruling::Ask(ask), Asking::Stop | Asking::StopIfConfigured) => Ok(Some(ask)),
             (Ruling::Ask(ask), Asking::Collect(asks)) => {
-                let mut asks = asks.lock().unwrap_or_else(PoisonError::into_inner);
-                if !asks.contains(&ask) {
-                    asks.push(ask);
-                }
+                asks.lock().unwrap_or_else(PoisonError::into_inner).add(ask);
                 Ok(None)
             }
         }
@@ -252,26 +277,36 @@ impl CallRules {
     /// Takes what was collected so far.
     pub(crate) fn collected(&self) -> Vec<Ask> {
         match &self.asking {
-            Asking::Collect(asks) => std::mem::take(&mut *asks.lock().unwrap_or_else(PoisonError::into_inner)),
+            Asking::Collect(asks) => std::mem::take(&mut *asks.lock().unwrap_or_else(PoisonError::into_inner)).list,
             _ => Vec::new(),
         }
     }
 
     fn ruling(&self, action: Action, target: &Target<'_>, defaults: Defaults) -> Ruling {
         let question = Question { toolset: &self.toolset, tool: &self.tool, action, target: *target };
-        let (effect, rule, because, approvers) = match self.in_force.lists.judge(&question) {
-            Some(judged) => {
-                let rule = judged.rule;
-                let because =
-                    rule.because.clone().unwrap_or_else(|| format!("the {} has the rule `{rule}`", judged.from));
-                (judged.effect, Some(rule.to_string()), because, rule.approvers.clone())
-            }
+        match self.in_force.lists.judge(&question) {
+            Some(judged) => self.ruling_of(judged, action, target),
             None if defaults == Defaults::Apply => match self.default_ask(action, target) {
-                Some(because) => (RuleEffect::Ask, None, because, Vec::new()),
-                None => return Ruling::Allow,
+                Some(because) => self.ruling_by((RuleEffect::Ask, None, because, Vec::new()), action, target),
+                None => Ruling::Allow,
             },
-            None => return Ruling::Allow,
-        };
+            None => Ruling::Allow,
+        }
+    }
+
+    /// Returns what a rule says.
+    fn ruling_of(&self, judged: Judgement<'_>, action: Action, target: &Target<'_>) -> Ruling {
+        let rule = judged.rule;
+        let because = rule.because.clone().unwrap_or_else(|| format!("the {} has the rule `{rule}`", judged.from));
+        self.ruling_by((judged.effect, Some(rule.to_string()), because, rule.approvers.clone()), action, target)
+    }
+
+    fn ruling_by(
+        &self,
+        (effect, rule, because, approvers): (RuleEffect, Option<String>, String, Vec<String>),
+        action: Action,
+        target: &Target<'_>,
+    ) -> Ruling {
         let subject = subject(target);
         match effect {
             RuleEffect::Allow => Ruling::Allow,
@@ -331,7 +366,7 @@ impl CallRules {
 fn subject(target: &Target<'_>) -> String {
     match target {
         Target::Path { path, .. } => path.to_string(),
-        Target::Command(text) | Target::Host(text) | Target::Name(text) => (*text).to_owned(),
+        Target::Command(text) | Target::Code(text) | Target::Host(text) | Target::Name(text) => (*text).to_owned(),
         Target::None => String::new(),
     }
 }

@@ -8,8 +8,8 @@ use crate::tool::advice_for_shorter_answer;
 use crate::{
     Access, Action, ApprovedCall, Call, CallCx, CallId, CallMetrics, CallOutcome, CallPreview, CallStart, Caller,
     DynTool, Effect, ErrorKind, FairQueue, Guard, OpenRecord, Permission, Policy, PreparedCall, PreviewedChange,
-    QueueDepth, QueueLimits, QueueSlot, REST_TOOLSET, RecordHandle, Recorder, Result, Role, SymbolicLinks, ToolError,
-    Toolset, Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
+    QueueDepth, QueueLimits, QueueSlot, REST_TOOLSET, RecordHandle, Recorder, Result, Role, RulesInForce,
+    SymbolicLinks, ToolError, Toolset, Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
 };
 use futures_util::FutureExt;
 use std::{
@@ -124,6 +124,12 @@ impl Engine {
         [("calls", self.calls.depth()), ("heavy_work", self.heavy_work.depth())]
     }
 
+    /// Whether earlier calls of a caller wait for a person, or ended without an answer to the caller, as far as this process
+    /// knows.
+    pub fn has_unanswered(&self, workspace: WorkspaceId, caller: Caller) -> bool {
+        self.policy.rules(workspace, caller).has_unanswered
+    }
+
     /// Begins the record of a change over the REST interface.
     pub async fn begin_rest_change(
         &self,
@@ -178,17 +184,19 @@ impl Engine {
             // Requests are not started over, so the rules are brought up to date first.
             let mut changes = 0;
             loop {
-                let result = self.open(workspace, caller, need).await?.authorise().await;
+                let rules = self.policy.rules(workspace, caller);
+                let result = self.open(&rules, workspace, caller, need).await?.authorise().await;
                 if let Some(result) = self.unless_rules_changed(result, workspace, caller, &mut changes).await {
                     break result?;
                 }
             }
         }
-        let opened = self.open(workspace, caller, need).await?;
+        let rules = self.policy.rules(workspace, caller);
+        let opened = self.open(&rules, workspace, caller, need).await?;
         let asking = if caller.key.is_some() { Asking::Stop } else { Asking::OwnHand };
-        let guard = self.guard(workspace, caller, (REST_TOOLSET, name, Action::Read), "", asking);
         let name = (REST_TOOLSET, name, Action::Read);
-        Ok(self.context(record, name, caller, workspace, opened, guard, Commits::Apply))
+        let guard = guard(&rules, caller, name, "", asking);
+        Ok(self.context(record, name, (caller, workspace), opened, (guard, rules.revision), Commits::Apply))
     }
 
     #[allow(clippy::too_many_arguments, reason = "the parts of a context, gathered in one place")]
@@ -196,10 +204,9 @@ impl Engine {
         &self,
         record: Arc<RecordState>,
         (toolset, tool, action): (&'static str, &'static str, Action),
-        caller: Caller,
-        workspace_id: WorkspaceId,
+        (caller, workspace_id): (Caller, WorkspaceId),
         workspace: Arc<dyn Workspace>,
-        guard: Arc<Guard>,
+        (guard, rules_revision): (Arc<Guard>, Option<i64>),
         commits: Commits,
     ) -> CallCx {
         CallCx {
@@ -213,7 +220,7 @@ impl Engine {
             guard,
             started_at: record.started_at,
             limits: self.limits,
-            rules_revision: self.policy.rules(workspace_id, caller).revision,
+            rules_revision,
             edit_locks: Arc::clone(&self.edit_locks),
             heavy_work: self.heavy_work.clone(),
             record,
@@ -223,23 +230,6 @@ impl Engine {
             keeps_contents: false,
             approval: None,
         }
-    }
-
-    /// Returns the guard of a call: the scope of its key and the rules.
-    fn guard(
-        &self,
-        workspace: WorkspaceId,
-        caller: Caller,
-        tool: (&str, &str, Action),
-        session: &str,
-        asking: Asking,
-    ) -> Arc<Guard> {
-        let in_force = self.policy.rules(workspace, caller);
-        if in_force.is_empty() {
-            return caller.guard();
-        }
-        let rules = CallRules::new(in_force, tool, session, asking);
-        Arc::new((*caller.guard()).clone().with_rules(rules))
     }
 
     /// Returns the result of work under the rules that this process knows. If a statement of the work noticed that they have
@@ -260,8 +250,14 @@ impl Engine {
         }
     }
 
-    async fn open(&self, workspace: WorkspaceId, caller: Caller, need: Role) -> Result<Arc<dyn Workspace>> {
-        let rules = self.policy.rules(workspace, caller);
+    /// Opens a workspace under the rules that the call is judged by: its statements compare their revision.
+    async fn open(
+        &self,
+        rules: &RulesInForce,
+        workspace: WorkspaceId,
+        caller: Caller,
+        need: Role,
+    ) -> Result<Arc<dyn Workspace>> {
         let links = if rules.lists.has_rules_about_paths() { SymbolicLinks::Refuse } else { SymbolicLinks::Follow };
         self.workspaces.open(Access { rules: rules.revision, ..caller.access(workspace, need) }, links).await
     }
@@ -281,8 +277,8 @@ impl Engine {
 
     /// Returns the error of a call that was refused before it ran. An error of rules that are out of date is replaced by
     /// the one that says so.
-    async fn refusal_under_rules(&self, call: &Call, error: ToolError) -> ToolError {
-        match self.open(call.workspace, call.caller, Role::Viewer).await {
+    async fn refusal_under_rules(&self, rules: &RulesInForce, call: &Call, error: ToolError) -> ToolError {
+        match self.open(rules, call.workspace, call.caller, Role::Viewer).await {
             Ok(workspace) => error_for_members(&*workspace, error).await,
             Err(refusal) => refusal,
         }
@@ -347,7 +343,7 @@ impl Engine {
             error.log_cause();
         }
         timer.end(result.as_ref().err().map(|error| error.kind));
-        if result.as_ref().is_err_and(|error| !error.asks().is_empty()) {
+        if result.as_ref().is_err_and(|error| !error.asks().is_empty() || error.is_rules_changed()) {
             record.discard();
             return result;
         }
@@ -362,27 +358,27 @@ impl Engine {
         let mut changes = 0;
         loop {
             let result = self.attempt(call, permission, record).await;
+            let stale = result.as_ref().err().filter(|error| error.is_rules_changed()).cloned();
             if let Some(result) = self.unless_rules_changed(result, call.workspace, call.caller, &mut changes).await {
                 return result;
+            }
+            let may_repeat = matches!(permission, Permission::AskOrAttach) && changes == 1;
+            if let Some(stale) = stale.filter(|_| may_repeat && self.has_unanswered(call.workspace, call.caller)) {
+                return Err(stale);
             }
         }
     }
 
     async fn attempt(&self, call: &Call, permission: &Permission, record: &OpenRecord) -> Result<CallOutcome> {
+        let rules = self.policy.rules(call.workspace, call.caller);
         let prepared = self.prepare(call).and_then(|prepared| {
-            let guard = self.call_guard(&prepared, asking(permission));
+            let guard = guard_of(&rules, &prepared, asking(permission));
             guard.judge_intents(&prepared.intents).map(|()| (prepared, guard))
         });
         match prepared {
-            Ok((prepared, guard)) => self.execute(prepared, guard, permission, record.handle().state()).await,
-            Err(error) => Err(self.refusal_under_rules(call, error).await),
+            Ok((prepared, guard)) => self.execute(prepared, &rules, guard, permission, record.handle().state()).await,
+            Err(error) => Err(self.refusal_under_rules(&rules, call, error).await),
         }
-    }
-
-    fn call_guard(&self, prepared: &PreparedCall<'_>, asking: Asking) -> Arc<Guard> {
-        let PreparedCall { call, toolset, tool, .. } = prepared;
-        let name = (toolset.name(), tool.name(), tool.action());
-        self.guard(call.workspace, call.caller, name, &call.session, asking)
     }
 
     /// Finds out what a call would do, and what of it the rules ask about. Nothing is changed and nothing is recorded.
@@ -403,15 +399,31 @@ impl Engine {
     }
 
     async fn previewed(&self, call: &Call) -> Result<CallPreview> {
-        let prepared = match self.prepare(call) {
-            Ok(prepared) => prepared,
-            Err(error) => return Err(self.refusal_under_rules(call, error).await),
-        };
-        let guard = self.call_guard(&prepared, Asking::Collect(Mutex::default()));
-        if let Err(error) = guard.judge_intents(&prepared.intents) {
-            return Err(self.refusal_under_rules(call, error).await);
+        let rules = self.policy.rules(call.workspace, call.caller);
+        if rules.lists.asks_reading() {
+            // What must not be read without asking is not previewed either: the caller would see it in the preview or in
+            // its errors.
+            let stopped = self.previewed_with(&rules, call, Asking::Stop).await;
+            if let Err(error) = &stopped
+                && error.asks().iter().any(|ask| ask.action == Action::Read)
+            {
+                let asks = error.asks().to_vec();
+                let prepared = self.prepare(call)?;
+                let guard = guard_of(&rules, &prepared, Asking::Stop);
+                let cx = self.preview_context(&rules, &prepared, guard).await?;
+                return Ok(CallPreview { asks, intents: prepared.intents, changes: Vec::new(), cx });
+            }
         }
-        let PreparedCall { toolset, tool, intents, bound, .. } = prepared;
+        self.previewed_with(&rules, call, Asking::Collect(Mutex::default())).await
+    }
+
+    async fn preview_context(
+        &self,
+        rules: &RulesInForce,
+        prepared: &PreparedCall<'_>,
+        guard: Arc<Guard>,
+    ) -> Result<CallCx> {
+        let PreparedCall { call, toolset, tool, .. } = prepared;
         let start = CallStart {
             id: call.id,
             correlation: &call.correlation,
@@ -420,12 +432,27 @@ impl Engine {
             caller: call.caller,
             workspace: call.workspace,
         };
-        let opened = self.open(call.workspace, call.caller, tool.action().needs()).await?;
+        let opened = self.open(rules, call.workspace, call.caller, tool.action().needs()).await?;
         let record = Arc::new(RecordState::unrecorded(start));
         let name = (toolset.name(), tool.name(), tool.action());
-        let guard_of_call = Arc::clone(&guard);
-        let mut cx = self.context(record, name, call.caller, call.workspace, opened, guard, Commits::Preview);
+        let caller = (call.caller, call.workspace);
+        let mut cx = self.context(record, name, caller, opened, (guard, rules.revision), Commits::Preview);
         cx.keeps_contents = true;
+        Ok(cx)
+    }
+
+    async fn previewed_with(&self, rules: &Arc<RulesInForce>, call: &Call, asking: Asking) -> Result<CallPreview> {
+        let prepared = match self.prepare(call) {
+            Ok(prepared) => prepared,
+            Err(error) => return Err(self.refusal_under_rules(rules, call, error).await),
+        };
+        let guard = guard_of(rules, &prepared, asking);
+        if let Err(error) = guard.judge_intents(&prepared.intents) {
+            return Err(self.refusal_under_rules(rules, call, error).await);
+        }
+        let guard_of_call = Arc::clone(&guard);
+        let cx = self.preview_context(rules, &prepared, guard).await?;
+        let PreparedCall { tool, intents, bound, .. } = prepared;
         // Only changes of files can be previewed. What a program, a request or GitHub would do is not known before it is
         // done.
         if tool.action().is_about_files() {
@@ -454,6 +481,7 @@ impl Engine {
     async fn execute(
         &self,
         prepared: PreparedCall<'_>,
+        rules: &RulesInForce,
         guard: Arc<Guard>,
         permission: &Permission,
         record: Arc<RecordState>,
@@ -467,9 +495,10 @@ impl Engine {
             Permission::ApprovedHere(conditions) if !conditions.is_empty() => Commits::ApplyIf(conditions.clone()),
             _ => Commits::Apply,
         };
-        let opened = self.open(call.workspace, call.caller, tool.action().needs()).await?;
+        let opened = self.open(rules, call.workspace, call.caller, tool.action().needs()).await?;
         let name = (toolset.name(), tool.name(), tool.action());
-        let mut cx = self.context(record, name, call.caller, call.workspace, opened, guard, commits);
+        let caller = (call.caller, call.workspace);
+        let mut cx = self.context(record, name, caller, opened, (guard, rules.revision), commits);
         if let Permission::Approved(ApprovedCall { approval, instance, .. }) = permission {
             cx.approval = Some((*approval, *instance));
         }
@@ -517,6 +546,26 @@ impl Engine {
     }
 }
 
+/// Returns the guard of a call: the scope of its key and the rules.
+fn guard(
+    rules: &Arc<RulesInForce>,
+    caller: Caller,
+    tool: (&str, &str, Action),
+    session: &str,
+    asking: Asking,
+) -> Arc<Guard> {
+    if rules.is_empty() {
+        return caller.guard();
+    }
+    let rules = CallRules::new(Arc::clone(rules), tool, session, asking);
+    Arc::new((*caller.guard()).clone().with_rules(rules))
+}
+
+fn guard_of(rules: &Arc<RulesInForce>, prepared: &PreparedCall<'_>, asking: Asking) -> Arc<Guard> {
+    let PreparedCall { call, toolset, tool, .. } = prepared;
+    guard(rules, call.caller, (toolset.name(), tool.name(), tool.action()), &call.session, asking)
+}
+
 /// Checks membership before an error is reported that was found without the workspace, such as a wrong argument, so
 /// that strangers learn nothing. Returns the refusal for a stranger, and `error` for a member.
 async fn error_for_members(workspace: &dyn Workspace, error: ToolError) -> ToolError {
@@ -545,7 +594,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 /// Returns what happens where a rule asks.
 fn asking(permission: &Permission) -> Asking {
     match permission {
-        Permission::Ask => Asking::Stop,
+        Permission::Ask | Permission::AskOrAttach => Asking::Stop,
         Permission::AskIfConfigured => Asking::StopIfConfigured,
         Permission::OwnHand => Asking::OwnHand,
         Permission::Approved(_) | Permission::ApprovedHere(_) => Asking::Approved,

@@ -94,6 +94,11 @@ impl Guard {
         self.rules.as_ref().map_or_else(Vec::new, |rules| rules.collected())
     }
 
+    /// Whether a rule can ask or refuse this action, whatever its patterns are.
+    pub fn restricts(&self, action: Action) -> bool {
+        self.rules.as_ref().is_some_and(|rules| rules.restricts(action))
+    }
+
     /// Whether a rule distinguishes paths.
     pub fn has_path_rules(&self) -> bool {
         self.rules.as_ref().is_some_and(|rules| rules.has_path_rules())

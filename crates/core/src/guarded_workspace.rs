@@ -62,7 +62,7 @@ impl GuardedWorkspace {
     /// Checks that the caller may read a file by its current path.
     async fn require_read_of(&self, file: FileId) -> Result<()> {
         self.require_read().await?;
-        if self.guard.has_path_rules() {
+        if self.guard.restricts(Action::Read) {
             self.guard.require_read(&self.workspace.file_by_id(file, 0).await?.entry.path)?;
         }
         Ok(())
@@ -77,7 +77,7 @@ impl GuardedWorkspace {
 
     /// Returns a filter that also leaves out what the caller may not read.
     fn shown(&self, paths: Option<Arc<dyn PathFilter>>) -> Option<Arc<dyn PathFilter>> {
-        if !self.guard.has_path_rules() {
+        if !self.guard.restricts(Action::Read) {
             return paths;
         }
         Some(Arc::new(ShownPaths { guard: Arc::clone(&self.guard), paths }))
@@ -100,7 +100,7 @@ impl GuardedWorkspace {
         let path = error.path().unwrap_or("The file");
         let is_shown = match WsPath::within(path) {
             Ok(path) => self.guard.shows(&path),
-            Err(_) => !self.guard.has_path_rules() && self.guard.require(Action::Read).is_ok(),
+            Err(_) => !self.guard.restricts(Action::Read) && self.guard.require(Action::Read).is_ok(),
         };
         if is_shown { error } else { ToolError::stale(path, None) }
     }
@@ -204,7 +204,7 @@ impl Workspace for GuardedWorkspace {
         self.require_read().await?;
         let guard = Arc::clone(&self.guard);
         let mut events = self.workspace.watch().await?;
-        if guard.has_path_rules() {
+        if guard.restricts(Action::Read) {
             events.filter = Some(Box::new(move |path| guard.shows(path)));
         }
         Ok(events)
@@ -213,25 +213,38 @@ impl Workspace for GuardedWorkspace {
     async fn feed(&self, after: Option<&FeedCursor>, sources: FeedSources) -> Result<FeedPage> {
         self.require_read().await?;
         let mut page = self.workspace.feed(after, sources).await?;
-        if self.guard.has_path_rules() {
+        if self.guard.restricts(Action::Read) {
             page.retain_paths(|path| self.guard.shows(path));
         }
         Ok(page)
     }
 
-    /// A program sees all files, so it needs the right to read. What it changes is judged at its check-in. On the folder
-    /// itself nothing can be judged before it is done, so a program there needs the right to every change.
+    /// A program sees all files, so it needs the right to read, and no rule may limit that. What it changes is judged at
+    /// its check-in. On the folder itself nothing can be judged before it is done, so a program there needs the right to
+    /// every change.
     async fn check_out(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
         self.require_read().await?;
-        if options.mode == CheckoutMode::InPlace && self.workspace.is_in_file_system() {
-            for action in [Action::Write, Action::Delete, Action::Move] {
+        let changes = [Action::Write, Action::Delete, Action::Move];
+        let is_in_place = options.mode == CheckoutMode::InPlace && self.workspace.is_in_file_system();
+        if is_in_place {
+            for action in changes {
                 self.require(action).await?;
             }
         }
-        if self.guard.has_path_rules() && !self.guard.is_own_hand() {
-            let message = "Programs cannot be run here by agents: the workspace has rules about paths, and what a program \
-                           reads cannot be judged. Use the file tools, or ask a person to run it";
-            return Err(ToolError::new(ErrorKind::ApprovalDenied, message));
+        if !self.guard.is_own_hand() {
+            let message = if self.guard.has_path_rules() || self.guard.restricts(Action::Read) {
+                "Programs cannot be run here by agents: there are rules about paths or about reading, and what a program \
+                 reads cannot be judged. Use the file tools, or ask a person to run it"
+            } else if is_in_place && changes.into_iter().any(|action| self.guard.restricts(action)) {
+                "Agents cannot run programs in the background on this folder: there are rules about changes, and what a \
+                 program changes there cannot be judged before. Run it in the foreground, or ask a person to run it"
+            } else {
+                ""
+            };
+            if !message.is_empty() {
+                let refusal = ToolError::new(ErrorKind::ApprovalDenied, message);
+                return Err(self.workspace.authorise().await.err().unwrap_or(refusal));
+            }
         }
         if self.commits == Commits::Preview {
             let message = "A program cannot be run as a dry run: what it would change is not known before it runs";

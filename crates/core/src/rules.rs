@@ -18,6 +18,13 @@ pub use pattern::{FetchHosts, folder_pattern, grant_pattern};
 const MAX_RULES: usize = 1_000;
 /// Maximum number of patterns of a rule.
 const MAX_PATTERNS: usize = 100;
+/// Maximum number of patterns of all rules of a list.
+const MAX_PATTERNS_OF_ALL: usize = 2_000;
+/// Maximum length of the reason of a rule.
+const MAX_REASON_BYTES: usize = 1_000;
+/// Maximum number of addresses of those who may decide, and maximum length of each.
+const MAX_APPROVERS: usize = 100;
+const MAX_ADDRESS_BYTES: usize = 320;
 /// Maximum length of a pattern.
 const MAX_PATTERN_BYTES: usize = 1_000;
 
@@ -80,8 +87,10 @@ pub enum Target<'a> {
         /// Whether it would be overwritten.
         overwrite: bool,
     },
-    /// A simple command, or a command line.
+    /// A simple command.
     Command(&'a str),
+    /// A command line or code whose commands are not known one by one. Only patterns of everything match it.
+    Code(&'a str),
     /// A host, with or without a port.
     Host(&'a str),
     /// A repository or a key.
@@ -125,9 +134,11 @@ struct Patterns {
 }
 
 impl Patterns {
-    fn compile(patterns: &[String]) -> Result<Self, String> {
+    /// Compiles the patterns of an action, or of all actions. Those of commands and hosts need not be globs.
+    fn compile(patterns: &[String], action: Option<Action>) -> Result<Self, String> {
+        let has_globs = !matches!(action, Some(Action::Exec | Action::Fetch));
         Ok(Self {
-            paths: Globs::compile(patterns)?,
+            paths: Globs::compile(if has_globs { patterns } else { &[] })?,
             commands: patterns.iter().map(|pattern| CommandPrefix::new(pattern)).collect(),
             hosts: patterns.iter().map(|pattern| HostPattern::new(pattern)).collect(),
             all: patterns.iter().any(|pattern| matches!(pattern.as_str(), "**" | "/**" | "*")),
@@ -138,6 +149,7 @@ impl Patterns {
         match target {
             Target::Path { path, .. } => self.paths.matches(path),
             Target::Command(command) => self.commands.iter().any(|prefix| prefix.matches(command)),
+            Target::Code(_) => self.all,
             Target::Host(host) => self.hosts.iter().any(|pattern| pattern.matches(host)),
             Target::Name(name) => self.paths.matches_name(name),
             Target::None => self.all,
@@ -152,12 +164,45 @@ impl RuleList {
             let message = format!("There are {} rules; the limit is {MAX_RULES}", rules.len());
             return Err(ToolError::argument("rules", message));
         }
+        let patterns: usize = rules.iter().map(|rule| rule.patterns.len() + rule.except.len()).sum();
+        if patterns > MAX_PATTERNS_OF_ALL {
+            let message = format!("The rules have {patterns} patterns together; the limit is {MAX_PATTERNS_OF_ALL}");
+            return Err(ToolError::argument("rules", message));
+        }
         rules.into_iter().map(CompiledRule::new).collect::<Result<_>>().map(Self)
     }
 
     /// Whether it has no rules.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether a rule can ask or refuse this action in calls of a tool, whatever its patterns are.
+    pub fn restricts(&self, action: Action, toolset: &str, tool: &str) -> bool {
+        let restricts = |compiled: &CompiledRule| {
+            let rule = &compiled.rule;
+            rule.effect != RuleEffect::Allow && rule.is_about(action) && rule.is_about_tool(toolset, tool)
+        };
+        self.0.iter().any(restricts)
+    }
+
+    /// Whether a rule asks before something is read.
+    pub fn asks_reading(&self) -> bool {
+        self.0.iter().any(|compiled| compiled.rule.effect == RuleEffect::Ask && compiled.rule.is_about(Action::Read))
+    }
+
+    /// Returns the last rule about a tool that matches.
+    pub fn judge_tool(&self, question: &Question<'_>) -> Option<&Rule> {
+        let about_tools = self.0.iter().rev().filter(|rule| rule.rule.tool.is_some());
+        about_tools.into_iter().find(|rule| rule.matches(question)).map(|compiled| &compiled.rule)
+    }
+
+    /// Whether a rule refuses single commands.
+    pub fn denies_commands(&self) -> bool {
+        let denies = |compiled: &CompiledRule| {
+            compiled.rule.effect == RuleEffect::Deny && compiled.rule.action == Some(Action::Exec)
+        };
+        self.0.iter().any(denies)
     }
 
     /// Returns the last rule that matches.
@@ -211,6 +256,16 @@ impl Rule {
     fn is_about(&self, action: Action) -> bool {
         self.action.is_none_or(|own| own == action)
     }
+
+    fn is_about_tool(&self, toolset: &str, tool: &str) -> bool {
+        let Some(own) = &self.tool else { return true };
+        match own.split_once('/') {
+            Some((own_toolset, own_tool)) => {
+                (own_toolset == "*" || own_toolset == toolset) && (own_tool == "*" || own_tool == tool)
+            }
+            None => own == tool,
+        }
+    }
 }
 
 impl CompiledRule {
@@ -224,25 +279,22 @@ impl CompiledRule {
                 return Err(wrong(format!("a pattern must have 1 to {MAX_PATTERN_BYTES} bytes")));
             }
         }
-        let patterns = Patterns::compile(&rule.patterns).map_err(wrong)?;
-        let wrong = |what: String| ToolError::argument("rules", format!("The rule `{rule}` is wrong: {what}"));
-        let except = Patterns::compile(&rule.except).map_err(wrong)?;
+        if rule.because.as_ref().is_some_and(|because| because.len() > MAX_REASON_BYTES) {
+            return Err(wrong(format!("its `because` has more than {MAX_REASON_BYTES} bytes")));
+        }
+        if rule.approvers.len() > MAX_APPROVERS || rule.approvers.iter().any(|one| one.len() > MAX_ADDRESS_BYTES) {
+            let limit = format!("at most {MAX_APPROVERS} addresses of {MAX_ADDRESS_BYTES} bytes");
+            return Err(wrong(format!("`approvers` takes {limit}")));
+        }
+        let patterns = Patterns::compile(&rule.patterns, rule.action).map_err(wrong)?;
+        let except = Patterns::compile(&rule.except, rule.action).map_err(wrong)?;
         Ok(Self { rule, patterns, except })
     }
 
     fn matches(&self, question: &Question<'_>) -> bool {
         let Question { toolset, tool, action, target } = question;
-        let Rule { tool: own_tool, patterns, overwrite, .. } = &self.rule;
-        if !self.rule.is_about(*action) {
-            return false;
-        }
-        let is_tool = |own: &str| match own.split_once('/') {
-            Some((own_toolset, own_tool)) => {
-                (own_toolset == "*" || own_toolset == *toolset) && (own_tool == "*" || own_tool == *tool)
-            }
-            None => own == *tool,
-        };
-        if own_tool.as_deref().is_some_and(|own| !is_tool(own)) {
+        let Rule { patterns, overwrite, .. } = &self.rule;
+        if !self.rule.is_about(*action) || !self.rule.is_about_tool(toolset, tool) {
             return false;
         }
         let overwrites = matches!(target, Target::Path { overwrite: true, .. });
@@ -297,6 +349,30 @@ impl RuleLists {
         self.both().into_iter().any(|(list, _)| list.has_path_rules(action))
     }
 
+    /// Whether a rule can ask or refuse this action in calls of a tool, whatever its patterns are.
+    pub fn restricts(&self, action: Action, toolset: &str, tool: &str) -> bool {
+        self.both().into_iter().any(|(list, _)| list.restricts(action, toolset, tool))
+    }
+
+    /// Whether a rule asks before something is read.
+    pub fn asks_reading(&self) -> bool {
+        self.both().into_iter().any(|(list, _)| list.asks_reading())
+    }
+
+    /// Whether a rule refuses single commands.
+    pub fn denies_commands(&self) -> bool {
+        self.both().into_iter().any(|(list, _)| list.denies_commands())
+    }
+
+    /// Returns the strictest result of the rules about tools; none if no such rule matches.
+    pub fn judge_tool(&self, question: &Question<'_>) -> Option<Judgement<'_>> {
+        let judged = self.both().into_iter().filter_map(|(list, from)| {
+            let rule = list.judge_tool(question)?;
+            Some(Judgement { effect: rule.effect, rule, from })
+        });
+        judged.max_by_key(|judgement| judgement.effect)
+    }
+
     /// Whether a rule distinguishes paths of files.
     pub fn has_rules_about_paths(&self) -> bool {
         Action::ALL.into_iter().filter(|action| action.is_about_files()).any(|action| self.has_path_rules(action))
@@ -318,21 +394,25 @@ impl RuleLists {
 pub struct GrantList(Vec<(Grant, Patterns)>);
 
 impl GrantList {
-    /// Compiles grants.
-    pub fn compile(grants: Vec<Grant>) -> Result<Self> {
+    /// Compiles grants. One whose pattern is not valid covers nothing.
+    pub fn compile(grants: Vec<Grant>) -> Self {
         let compiled = |grant: Grant| {
-            let patterns =
-                Patterns::compile(std::slice::from_ref(&grant.grant.pattern)).map_err(ToolError::internal)?;
-            Ok((grant, patterns))
+            let pattern = std::slice::from_ref(&grant.grant.pattern);
+            let patterns = Patterns::compile(pattern, Some(grant.grant.action)).ok()?;
+            Some((grant, patterns))
         };
-        grants.into_iter().map(compiled).collect::<Result<_>>().map(Self)
+        Self(grants.into_iter().filter_map(compiled).collect())
     }
 
     /// Whether a grant covers an action: `Some(false)` if it is allowed, `Some(true)` if it is refused.
     pub fn covers(&self, session: &str, action: Action, target: &Target<'_>, now: Timestamp) -> Option<bool> {
         let covers = |(grant, patterns): &&(Grant, Patterns)| {
             let Grant { session: own, grant: given, .. } = grant;
-            own == session && given.action == action && given.expires_at > now && patterns.matches(target)
+            // A refusal holds in every session: a caller chooses the label of its session itself.
+            (own == session || given.is_denial)
+                && given.action == action
+                && given.expires_at > now
+                && patterns.matches(target)
         };
         // A refusal counts more than a permission.
         self.0.iter().filter(covers).map(|(grant, _)| grant.grant.is_denial).max()

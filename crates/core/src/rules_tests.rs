@@ -150,7 +150,7 @@ fn grants_cover_one_session_and_refusals_count_more() {
         granted_by: UserId::new(),
         created_at: crate::now(),
     };
-    let grants = GrantList::compile(vec![grant("docs/**", false, "a"), grant("docs/x", true, "a")]).unwrap();
+    let grants = GrantList::compile(vec![grant("docs/**", false, "a"), grant("docs/x", true, "a")]);
     let covers = |session, at: &str, now| {
         let at = path(at);
         grants.covers(session, Action::Write, &Target::Path { path: &at, overwrite: true }, now)

@@ -49,7 +49,13 @@ use tracing::Instrument;
 /// name of its language.
 pub fn exec_intent(language: &str, code: &str) -> Intent {
     let commands = if language == "bash" { simple_commands(code) } else { Some(vec![language.to_owned()]) };
-    Intent::Exec { language: language.to_owned(), command: code.to_owned(), commands, secrets: Vec::new() }
+    Intent::Exec {
+        language: language.to_owned(),
+        command: code.to_owned(),
+        commands,
+        secrets: Vec::new(),
+        inputs: Vec::new(),
+    }
 }
 
 /// The path at which a program sees the workspace's files. It is also its working directory.

@@ -8,12 +8,12 @@
 mod shown;
 
 use crate::runtime::Runtime;
-pub(crate) use shown::Shown;
+pub(crate) use shown::{Shown, visible};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 use tokio::time::Instant;
@@ -22,6 +22,7 @@ use toolrest_core::{
     NewApproval, OUTCOME_OK, Page, Permission, Result, Role, Timestamp, ToolError, UserId, Verdict, WorkspaceId, hex,
     now,
 };
+use uuid::Uuid;
 
 /// Maximum time for which a caller waits.
 pub(crate) const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
@@ -29,6 +30,8 @@ pub(crate) const MAX_WAIT: Duration = Duration::from_secs(10 * 60);
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum size of a result that is kept for a caller that did not wait.
 const MAX_RESULT_BYTES: usize = 1 << 20;
+/// Time that a person who decides waits for the release of other calls.
+const RELEASE_TIME: Duration = Duration::from_secs(2);
 /// How many waiting calls are looked at in one step after new rules.
 const RELEASE_PAGE: u32 = 100;
 /// Maximum size of a text that is kept beside the result. Lists of approvals contain it.
@@ -71,15 +74,34 @@ pub(crate) struct StoredAnswer {
 
 /// Calls a tool, and waits for a person if it must ask.
 pub(crate) async fn call(runtime: &Arc<Runtime>, call: Call, options: AskOptions) -> Asked {
-    let render = |outcome| dialect(runtime, &call.toolset).render(&outcome, &call.correlation);
-    match runtime.engine.call(&call, &Permission::Ask, render).await {
-        Ok(body) => Asked::Answer(StoredAnswer { status: 200, body, text: None }),
-        Err(error) if error.asks().is_empty() => Asked::Failed(error),
-        Err(_) => match ask(runtime, call, options).await {
-            Ok(asked) => asked,
-            Err(error) => Asked::Failed(error),
-        },
+    for permission in [Permission::AskOrAttach, Permission::Ask] {
+        match earlier_answer(runtime, &call, &options).await {
+            Ok(None) => {}
+            Ok(Some(asked)) => return asked,
+            Err(error) => return Asked::Failed(error),
+        }
+        let render = |outcome| dialect(runtime, &call.toolset).render(&outcome, &call.correlation);
+        match runtime.engine.call(&call, &permission, render).await {
+            Ok(body) => return Asked::Answer(StoredAnswer { status: 200, body, text: None }),
+            // The rules have changed: the call may repeat an earlier one, which they allow by now.
+            Err(error) if error.is_rules_changed() && matches!(permission, Permission::AskOrAttach) => {}
+            Err(error) if error.asks().is_empty() => return Asked::Failed(error),
+            Err(_) => break,
+        }
     }
+    ask(runtime, call, options).await.unwrap_or_else(Asked::Failed)
+}
+
+/// Returns the answer of an earlier call that this one repeats. New rules or grants may allow the call by now, but it has run,
+/// or will.
+async fn earlier_answer(runtime: &Arc<Runtime>, call: &Call, options: &AskOptions) -> Result<Option<Asked>> {
+    if !runtime.engine.has_unanswered(call.workspace, call.caller) {
+        return Ok(None);
+    }
+    let access = call.caller.access(call.workspace, Role::Viewer);
+    let earlier = runtime.store.earlier_call(access, &attach_key(call)?, options.correlation.as_deref()).await?;
+    let Some(earlier) = earlier else { return Ok(None) };
+    decided(runtime, earlier, Instant::now() + options.wait).await.map(Some)
 }
 
 async fn ask(runtime: &Arc<Runtime>, call: Call, options: AskOptions) -> Result<Asked> {
@@ -92,7 +114,8 @@ async fn ask(runtime: &Arc<Runtime>, call: Call, options: AskOptions) -> Result<
 pub(crate) async fn request(runtime: &Arc<Runtime>, call: Call, options: AskOptions) -> Result<Approval> {
     let access = call.caller.access(call.workspace, Role::Viewer);
     let attach_key = attach_key(&call)?;
-    if let Some(ended) = runtime.store.ended_call(access, &attach_key, options.correlation.as_deref()).await? {
+    let earlier = runtime.store.earlier_call(access, &attach_key, options.correlation.as_deref()).await?;
+    if let Some(ended) = earlier.filter(|earlier| !earlier.state.is_open()) {
         return Ok(ended);
     }
     let shown = Shown::of(runtime, &call).await?;
@@ -128,10 +151,13 @@ pub(crate) async fn decided(runtime: &Arc<Runtime>, mut approval: Approval, dead
             (approval, _) = runtime.store.approval(access, id).await?;
             continue;
         }
-        if Instant::now() >= deadline || runtime.is_stopping() {
+        // The answer of a call that has ended follows soon.
+        let is_over = Instant::now() >= deadline && approval.state.is_open();
+        if is_over || runtime.is_stopping() {
             return Ok(Asked::Pending(Box::new(approval)));
         }
-        let wait = deadline.min(Instant::now() + POLL_INTERVAL);
+        let next = Instant::now() + POLL_INTERVAL;
+        let wait = if approval.state.is_open() { deadline.min(next) } else { next };
         let _ = tokio::time::timeout_at(wait, signals.signalled()).await;
         (approval, _) = runtime.store.approval(access, id).await?;
     }
@@ -192,9 +218,15 @@ fn ended_without_answer(approval: &Approval) -> ToolError {
 pub(crate) async fn run_if_free(runtime: &Arc<Runtime>, workspace: WorkspaceId, id: ApprovalId) -> Result<bool> {
     let (instance, node) = (runtime.instance_id(), runtime.node());
     let Some(approval) = runtime.store.claim(workspace, id, instance, node).await? else { return Ok(false) };
-    let runtime = Arc::clone(runtime);
-    let work = tokio::spawn(async move { run(&runtime, approval).await });
-    work.await.map_err(ToolError::internal)??;
+    let runs = Arc::clone(runtime);
+    let work = tokio::spawn(async move { run(&runs, approval).await });
+    if let Err(error) = work.await.map_err(ToolError::internal).flatten() {
+        // Otherwise the approval would be executing as long as this process lives.
+        let outcome = error.kind.name().to_owned();
+        let execution = Execution { outcome, message: Some(error.message.clone()), ..Execution::default() };
+        runtime.store.finish(workspace, id, instance, execution).await?;
+        return Err(error);
+    }
     Ok(true)
 }
 
@@ -213,27 +245,50 @@ pub(crate) fn run_soon(runtime: &Arc<Runtime>, workspace: WorkspaceId, id: Appro
 
 /// Approves the waiting calls about which nothing asks any more, after new rules or grants. Returns them. A call that is
 /// not found here, because of an error, waits for a person as before.
-pub(crate) async fn release_covered(runtime: &Arc<Runtime>, access: Access) -> Vec<ApprovalId> {
-    let mut released = Vec::new();
+///
+/// Each call is previewed, which takes time. After a while the rest is done in the background, and is not returned.
+pub(crate) async fn release_covered(
+    runtime: &Arc<Runtime>,
+    access: Access,
+    of: Option<(Uuid, String)>,
+) -> Vec<ApprovalId> {
+    let released = Arc::new(Mutex::new(Vec::new()));
+    let (runtime, found) = (Arc::clone(runtime), Arc::clone(&released));
+    let work = tokio::spawn(async move { release_all(&runtime, access, of, &found).await });
+    let _ = tokio::time::timeout(RELEASE_TIME, work).await;
+    released.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Releases the waiting calls of a workspace, or those of one caller and session.
+async fn release_all(
+    runtime: &Arc<Runtime>,
+    access: Access,
+    of: Option<(Uuid, String)>,
+    released: &Mutex<Vec<ApprovalId>>,
+) {
     let mut page = Page { before: None, limit: RELEASE_PAGE };
     loop {
         let waiting = match runtime.store.approvals(access, Some(ApprovalState::Pending), page).await {
             Ok(waiting) => waiting,
             Err(error) => {
                 tracing::warn!(%error, "could not look for waiting calls that new rules cover");
-                return released;
+                return;
             }
         };
-        for approval in &waiting {
+        let is_of = |approval: &&Approval| {
+            let of_approval = (approval.call.caller.member().0, &approval.session);
+            of.as_ref().is_none_or(|(member, session)| of_approval == (*member, session))
+        };
+        for approval in waiting.iter().filter(is_of) {
             match release_if_covered(runtime, access, approval.id).await {
-                Ok(true) => released.push(approval.id),
+                Ok(true) => released.lock().unwrap_or_else(PoisonError::into_inner).push(approval.id),
                 Ok(false) => {}
                 Err(error) => tracing::debug!(%error, approval.id = %approval.id, "a waiting call is not released"),
             }
         }
         match waiting.last() {
             Some(last) if waiting.len() == RELEASE_PAGE as usize => page.before = Some(last.id),
-            _ => return released,
+            _ => return,
         }
     }
 }
@@ -304,7 +359,9 @@ async fn run_as_shown(runtime: &Runtime, approval: &Approval) -> Result<Option<E
     for _ in 0..MAX_RACES {
         let shown = Shown::of(runtime, call).await?;
         // What nothing asks about any more needs not be shown again.
-        if shown.preview.shown != approval.preview.shown && !shown.asks.is_empty() {
+        let is_new = |ask: &Ask| !approval.asks.contains(ask);
+        let is_other = shown.preview.shown != approval.preview.shown || shown.asks.iter().any(is_new);
+        if is_other && !shown.asks.is_empty() {
             runtime.store.revise(call.workspace, approval.id, instance, shown.asks, shown.preview).await?;
             return Ok(None);
         }
@@ -372,20 +429,20 @@ pub(crate) fn with_notices(mut text: String, outcome: &CallOutcome, dialect: &dy
 }
 
 /// Refuses a person who may not decide about an approval.
-pub(crate) async fn check_decider(runtime: &Runtime, user: UserId, approval: &Approval) -> Result<()> {
+pub(crate) async fn check_decider(runtime: &Runtime, user: UserId, approval: &Approval, asks: &[Ask]) -> Result<()> {
     let caller = approval.call.caller;
     if caller.key.is_none() && caller.user == user && !runtime.settings.policy.self_approval {
         let message = "You made this call yourself, and the setting policy.self_approval forbids to approve it";
         return Err(ToolError::new(ErrorKind::Forbidden, message));
     }
-    if approval.asks.iter().all(|ask| ask.approvers.is_empty()) {
+    if asks.iter().all(|ask| ask.approvers.is_empty()) {
         return Ok(());
     }
     let email = runtime.store.user(user).await?.map(|user| user.email).unwrap_or_default();
     let may_decide = |ask: &Ask| {
         ask.approvers.is_empty() || ask.approvers.iter().any(|approver| approver.eq_ignore_ascii_case(&email))
     };
-    match approval.asks.iter().find(|ask| !may_decide(ask)) {
+    match asks.iter().find(|ask| !may_decide(ask)) {
         None => Ok(()),
         Some(ask) => {
             let message = format!("Only {} can decide about this call", ask.approvers.join(", "));

@@ -1,9 +1,11 @@
 //! The permissions that a person can give together with a decision.
 
 use std::collections::BTreeMap;
-use toolrest_core::rules::folder_pattern;
-use toolrest_core::{Action, Ask, ErrorKind, NewGrant, Result, Timestamp, ToolError};
+use toolrest_core::rules::{Target, folder_pattern, grant_pattern};
+use toolrest_core::{Action, Ask, ErrorKind, NewGrant, Result, Timestamp, ToolError, WsPath};
 
+/// Maximum number of patterns of a permission.
+const MAX_PARTS: usize = 20;
 /// The pattern of everything.
 const EVERYTHING: &str = "**";
 
@@ -35,11 +37,25 @@ impl Offer {
                     true
                 }
             });
-            if !offers.iter().any(|other| other.0 == offer || other.is_everything()) {
+            let is_short = offer.len() <= MAX_PARTS;
+            if is_short && !offers.iter().any(|other| other.0 == offer || other.is_everything()) {
                 offers.push(Self(offer));
             }
         }
         offers
+    }
+
+    /// Returns what a call asks, as rules are offered for it: at its own paths first, although a grant for the session may
+    /// begin with all paths.
+    pub(crate) fn asks_for_rules(asks: &[Ask]) -> Vec<Ask> {
+        let narrowed = |ask: &Ask| match WsPath::within(&ask.subject) {
+            Ok(path) if ask.action.is_about_files() && ask.grant.is_some() => {
+                let grant = grant_pattern(ask.action, &Target::Path { path: &path, overwrite: false });
+                Ask { grant, ..ask.clone() }
+            }
+            _ => ask.clone(),
+        };
+        asks.iter().map(narrowed).collect()
     }
 
     /// Returns the offer that a decision chooses: the narrowest, if it chooses none.

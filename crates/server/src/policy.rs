@@ -11,6 +11,8 @@ use toolrest_core::rules::{ApprovalMode, FetchHosts, GrantList, Rule, RuleList, 
 use toolrest_core::{Caller, MemberRules, Policy, Result, Role, RulesInForce, ToolError, UserId, WorkspaceId};
 use toolrest_store::Store;
 
+/// Maximum number of workspaces whose compiled rules are kept in memory.
+const MAX_COMPILED: usize = 1_000;
 /// Maximum number of callers whose rules are kept in memory.
 const MAX_CACHED: usize = 10_000;
 
@@ -36,6 +38,17 @@ pub(crate) struct StoredPolicy {
     fetch_hosts: Arc<FetchHosts>,
     without_rules: Arc<RulesInForce>,
     known: Mutex<HashMap<(WorkspaceId, UserId), Arc<RulesInForce>>>,
+    /// The compiled rules of workspaces, which their members share.
+    compiled: Mutex<HashMap<WorkspaceId, Compiled>>,
+}
+
+/// The rules of a workspace.
+#[derive(Clone)]
+struct Compiled {
+    /// What they were compiled from.
+    text: Option<Arc<str>>,
+    list: Arc<RuleList>,
+    approvals: Option<ApprovalMode>,
 }
 
 impl StoredPolicy {
@@ -50,9 +63,18 @@ impl StoredPolicy {
             mode: mode.unwrap_or_default(),
             is_mode_set: mode.is_some(),
             fetch_hosts: Arc::clone(&fetch_hosts),
+            has_unanswered: false,
             revision: Some(0),
         };
-        Ok(Self { store, server, mode, fetch_hosts, without_rules: Arc::new(without_rules), known: Mutex::default() })
+        Ok(Self {
+            store,
+            server,
+            mode,
+            fetch_hosts,
+            without_rules: Arc::new(without_rules),
+            known: Mutex::default(),
+            compiled: Mutex::default(),
+        })
     }
 
     /// Returns when calls of a workspace ask. Its owner cannot loosen what the operator has set.
@@ -64,6 +86,29 @@ impl StoredPolicy {
             ApprovalMode::Never => 3,
         };
         self.mode.into_iter().chain(of_workspace).max_by_key(strictness).unwrap_or_default()
+    }
+
+    /// Returns the compiled rules of a workspace, and compiles them if they are others than before.
+    async fn compiled(&self, workspace: WorkspaceId, text: Option<String>) -> Result<Compiled> {
+        let text: Option<Arc<str>> = text.map(Into::into);
+        let known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(&workspace).cloned();
+        if let Some(known) = known.filter(|known| known.text == text) {
+            return Ok(known);
+        }
+        let WorkspaceRules { rules, approvals } = match &text {
+            Some(text) => serde_json::from_str(text).map_err(ToolError::internal)?,
+            None => WorkspaceRules::default(),
+        };
+        // Many patterns take a while.
+        let list =
+            tokio::task::spawn_blocking(move || RuleList::compile(rules)).await.map_err(ToolError::internal)??;
+        let compiled = Compiled { text, list: Arc::new(list), approvals };
+        let mut all = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MAX_COMPILED {
+            all.clear();
+        }
+        all.insert(workspace, compiled.clone());
+        Ok(compiled)
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<(WorkspaceId, UserId), Arc<RulesInForce>>> {
@@ -80,17 +125,14 @@ impl Policy for StoredPolicy {
 
     async fn reload(&self, workspace: WorkspaceId, caller: Caller) -> Result<()> {
         let stored = self.store.member_rules(caller.access(workspace, Role::Viewer)).await?;
-        let MemberRules { revision, rules, grants } = stored;
-        let WorkspaceRules { rules, approvals } = match rules {
-            Some(text) => serde_json::from_str(&text).map_err(ToolError::internal)?,
-            None => WorkspaceRules::default(),
-        };
-        let workspace_rules = Arc::new(RuleList::compile(rules)?);
-        let lists = RuleLists { server: Arc::clone(&self.server), workspace: workspace_rules };
-        let grants = GrantList::compile(grants)?;
+        let MemberRules { revision, rules, grants, has_unanswered } = stored;
+        let Compiled { list, approvals, .. } = self.compiled(workspace, rules).await?;
+        let lists = RuleLists { server: Arc::clone(&self.server), workspace: list };
+        let grants = GrantList::compile(grants);
         let (mode, fetch_hosts) = (self.mode(approvals), Arc::clone(&self.fetch_hosts));
         let is_mode_set = self.mode.or(approvals).is_some();
-        let rules = RulesInForce { lists, grants, mode, is_mode_set, fetch_hosts, revision: Some(revision) };
+        let rules =
+            RulesInForce { lists, grants, mode, is_mode_set, fetch_hosts, has_unanswered, revision: Some(revision) };
         let mut known = self.known();
         if known.len() >= MAX_CACHED {
             known.clear();

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 use toolrest_core::{
-    Access, Approval, ApprovalEvent, ApprovalId, ApprovalPreview, ApprovalState, Ask, Call, CommitId, Decided,
+    Access, Action, Approval, ApprovalEvent, ApprovalId, ApprovalPreview, ApprovalState, Ask, Call, CommitId, Decided,
     ErrorKind, Execution, Grant, GrantId, JsonText, NewApproval, NewDecision, OUTCOME_INTERRUPTED, OUTCOME_OK,
     Timestamp, ToolError, UserId, Verdict, WorkspaceId, now,
 };
@@ -31,6 +31,9 @@ pub(crate) const LISTED_CHARS: i64 = 4096;
 /// After this many events, repetitions of a call are not recorded any more.
 const MAX_ATTACHED_EVENTS: i64 = 100;
 
+/// The condition of approvals that answer a repetition of their call.
+pub(crate) const ANSWERS: &str = "state IN ('pending', 'approved', 'executing', 'done', 'failed', 'denied')";
+
 /// The condition of approvals that may still run.
 pub(crate) const IS_OPEN: &str = "state IN ('pending', 'approved', 'executing')";
 
@@ -41,10 +44,14 @@ pub trait ApprovalStore: Send + Sync {
     /// whether it is new.
     async fn ask(&self, access: Access, new: NewApproval) -> Result<(Approval, bool)>;
 
-    /// Returns the newest ended approval of a call that the caller repeats, so that it is not run twice: one with the same
-    /// correlation id, or one whose result was never delivered, if it ended within 24 hours.
-    async fn ended_call(&self, access: Access, attach_key: &str, correlation: Option<&str>)
-    -> Result<Option<Approval>>;
+    /// Returns the newest approval of a call that the caller repeats, so that it is not run twice: an open one, or one that
+    /// ended within 24 hours with the same correlation id or with a result that was never delivered.
+    async fn earlier_call(
+        &self,
+        access: Access,
+        attach_key: &str,
+        correlation: Option<&str>,
+    ) -> Result<Option<Approval>>;
 
     /// Returns an approval and what happened to it. A key sees only its own.
     async fn approval(&self, access: Access, id: ApprovalId) -> Result<(Approval, Vec<ApprovalEvent>)>;
@@ -282,7 +289,10 @@ impl Row {
             (Some(earlier), Some(args)) => earlier == args || decided.redacted_args.as_ref() == Some(earlier),
             _ => false,
         };
-        earlier.verdict == decided.verdict && has_same_args
+        let given = |decided: &Decided| -> Vec<(Action, String, bool)> {
+            decided.grants.iter().map(|grant| (grant.action, grant.pattern.clone(), grant.is_denial)).collect()
+        };
+        earlier.verdict == decided.verdict && has_same_args && given(earlier) == given(decided)
     }
 
     /// Returns the grants that were given with the decision.

@@ -150,7 +150,8 @@ pub fn grant_pattern(_action: Action, target: &Target<'_>) -> Option<String> {
         }
         Target::Host(host) => Some((*host).to_owned()),
         Target::Name(name) => Some(escaped(name)),
-        Target::None => None,
+        // What is not known exactly cannot be granted.
+        Target::Code(_) | Target::None => None,
     }
 }
 

@@ -43,7 +43,10 @@ impl Condition {
 
 /// A rule in either form.
 #[derive(Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a rule is a text such as `deny read(**/.env)`, or an object with `effect`, `action` or `tool`, and `match`"
+)]
 pub(super) enum GivenRule {
     Short(String),
     Object(RuleObject),

@@ -5,31 +5,110 @@
 //! person is asked.
 
 /// Programs that run what their arguments say.
-const WRAPPERS: [&str; 41] = [
-    ".", "ash", "awk", "bash", "builtin", "busybox", "chroot", "command", "coproc", "dash", "doas", "env", "eval",
-    "exec", "expect", "fish", "gawk", "ksh", "ld.so", "mawk", "nice", "nohup", "parallel", "script", "sed", "setpriv",
-    "setsid", "sh", "source", "ssh", "stdbuf", "strace", "sudo", "taskset", "time", "timeout", "trap", "watch",
-    "xargs", "zsh", "su",
+const WRAPPERS: [&str; 59] = [
+    ".",
+    "ash",
+    "awk",
+    "bash",
+    "builtin",
+    "busybox",
+    "chroot",
+    "chrt",
+    "command",
+    "coproc",
+    "dash",
+    "dbus-run-session",
+    "doas",
+    "env",
+    "eval",
+    "exec",
+    "expect",
+    "fish",
+    "flock",
+    "gawk",
+    "i386",
+    "ionice",
+    "ksh",
+    "ld.so",
+    "linux32",
+    "linux64",
+    "mawk",
+    "nice",
+    "nohup",
+    "nsenter",
+    "numactl",
+    "parallel",
+    "prlimit",
+    "runuser",
+    "script",
+    "sed",
+    "setarch",
+    "setpriv",
+    "setsid",
+    "sg",
+    "sh",
+    "source",
+    "ssh",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-run",
+    "taskset",
+    "time",
+    "timeout",
+    "trap",
+    "unshare",
+    "uname26",
+    "watch",
+    "x86_64",
+    "xargs",
+    "zsh",
+    "unbuffer",
 ];
 /// Words with a meaning for the shell itself.
 const KEYWORDS: [&str; 17] = [
     "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "function", "select",
     "in", "[[", "alias",
 ];
-/// Options of `find` and `git` that run programs.
-const RUNNING_OPTIONS: [&str; 11] = [
-    "-exec",
-    "-execdir",
-    "-ok",
-    "-okdir",
-    "-delete",
-    "-c",
-    "--exec-path",
-    "--upload-pack",
-    "--receive-pack",
-    "--ext-diff",
-    "--config-env",
+/// Options with which programs run other programs.
+const RUNNING_OPTIONS: [(&str, &[&str]); 8] = [
+    ("find", &["-exec", "-execdir", "-ok", "-okdir", "-delete"]),
+    ("fd", &["-x", "-X", "--exec", "--exec-batch"]),
+    (
+        "git",
+        &[
+            "-c",
+            "-O",
+            "-x",
+            "--exec",
+            "--exec-path",
+            "--upload-pack",
+            "--receive-pack",
+            "--ext-diff",
+            "--config-env",
+            "--open-files-in-pager",
+        ],
+    ),
+    ("rg", &["--pre", "--hostname-bin"]),
+    (
+        "tar",
+        &[
+            "-I",
+            "-F",
+            "--checkpoint-action",
+            "--to-command",
+            "--use-compress-program",
+            "--info-script",
+            "--rsh-command",
+        ],
+    ),
+    ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("make", &["-c", "--eval"]),
+    ("cargo", &["-c", "--config"]),
 ];
+/// Folders whose programs are known by their names alone.
+const PROGRAM_FOLDERS: [&str; 5] = ["/bin/", "/sbin/", "/usr/bin/", "/usr/local/bin/", "/usr/sbin/"];
 /// Subcommands of git that run programs.
 const RUNNING_SUBCOMMANDS: [&str; 7] =
     ["alias", "bisect", "config", "difftool", "filter-branch", "mergetool", "submodule"];
@@ -104,15 +183,35 @@ fn checked(words: &[String]) -> Option<String> {
         return None;
     }
     let arguments = &words[1..];
-    let runs =
-        |word: &String| RUNNING_OPTIONS.iter().any(|option| word == option || word.starts_with(&format!("{option}=")));
-    if matches!(name, "find" | "fd" | "git" | "rg" | "tar" | "rsync" | "make" | "cargo") && arguments.iter().any(runs) {
+    if arguments.iter().any(|word| runs_program(name, word)) {
         return None;
     }
-    if name == "git" && arguments.first().is_some_and(|word| RUNNING_SUBCOMMANDS.contains(&word.as_str())) {
+    if name == "git" && !arguments.first().is_none_or(|word| is_plain_subcommand(word)) {
         return None;
     }
+    // A rule about `rm` is also about `/bin/rm`.
+    let is_usual = PROGRAM_FOLDERS.iter().any(|folder| first.strip_prefix(folder) == Some(name));
+    let first = if is_usual { name } else { first.as_str() };
+    let words: Vec<&str> = std::iter::once(first).chain(arguments.iter().map(String::as_str)).collect();
     Some(words.join(" "))
+}
+
+/// Whether an argument of a program has it run another one. Short options may stand together, or before their value.
+fn runs_program(name: &str, word: &str) -> bool {
+    let Some((_, options)) = RUNNING_OPTIONS.iter().find(|(program, _)| *program == name) else { return false };
+    options.iter().any(|option| {
+        let is_short = option.len() == 2;
+        let is_cluster = word.starts_with('-') && !word.starts_with("--");
+        match is_short && is_cluster && name != "find" {
+            true => word.contains(&option[1..]),
+            false => word == *option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
+        }
+    })
+}
+
+/// Whether a word is a subcommand of git that runs no other program. Options before it may change what it does.
+fn is_plain_subcommand(word: &str) -> bool {
+    !word.starts_with('-') && !RUNNING_SUBCOMMANDS.contains(&word)
 }
 
 #[cfg(test)]

@@ -2,16 +2,21 @@
 
 use crate::runtime::Runtime;
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeSet, fmt::Write};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt::Write,
+};
 use toolrest_core::{
-    ApprovalPreview, Ask, Call, CallCx, CallPreview, Content, ErrorKind, Expect, FileType, Intent, MAX_PATH_BYTES,
-    Result, WsPath, hex,
+    Action, ApprovalPreview, Ask, Call, CallCx, CallPreview, Content, ContentHash, EffectKind, ErrorKind, Expect,
+    FileType, Intent, MAX_PATH_BYTES, Result, WsPath, hex,
 };
 
 /// Maximum size of the diff that is shown and stored.
 const MAX_DIFF_BYTES: usize = 1 << 20;
-/// Maximum number of files named by commands whose hashes are shown.
-const MAX_NAMED_FILES: usize = 50;
+/// Maximum number of words of commands that are looked for as files.
+const MAX_WORDS: usize = 2_000;
+/// Maximum number of folders in which they are looked for.
+const MAX_FOLDERS: usize = 8;
 /// Maximum size of a file that is read for its hash.
 const MAX_HASHED_BYTES: u64 = 4 << 20;
 
@@ -28,14 +33,20 @@ impl Shown {
         let CallPreview { asks, intents, changes, cx } = runtime.engine.preview(call).await?;
         let (mut diff, mut conditions) = (String::new(), Vec::new());
         for change in changes {
+            // The paths of files before the call, by their new paths.
+            let mut moved: HashMap<WsPath, WsPath> = HashMap::new();
             for effect in toolrest_ops::merge_moves(change.effects) {
                 let max_bytes = u64::try_from(cx.limits.response_bytes).unwrap_or(u64::MAX);
-                let source = effect.from.as_ref().unwrap_or(&effect.path);
+                if let Some(from) = &effect.from {
+                    let first = moved.remove(from).unwrap_or_else(|| from.clone());
+                    moved.insert(effect.path.clone(), first);
+                }
+                let source = moved.get(&effect.path).unwrap_or(&effect.path);
                 let before = match cx.workspace.read(source, max_bytes).await {
                     Ok(file) => Some(file),
                     Err(error) if error.kind == ErrorKind::NotFound => None,
                     // The caller may change what it may not read; the content is not shown then.
-                    Err(error) if matches!(error.kind, ErrorKind::Forbidden | ErrorKind::ApprovalDenied) => {
+                    Err(error) if is_hidden_from_caller(error.kind) => {
                         push_cut(&mut diff, &format!("# {} {}\n", op_name(effect.op), effect.path));
                         continue;
                     }
@@ -47,9 +58,23 @@ impl Shown {
                 });
                 let after = change.contents.iter().rev().find(|(path, _)| *path == effect.path);
                 let after = after.map(|(_, content)| content.clone());
-                let text = effect_text(&cx, effect, before.and_then(|file| file.content), after).await?;
+                let hash_before = before.as_ref().and_then(|file| file.entry.hash);
+                let (is_move, path) = (effect.from.is_some(), effect.path.clone());
+                let hash_after = after.as_ref().map(Content::hash).transpose()?;
+                let mut text = effect_text(&cx, effect, before.and_then(|file| file.content), after).await?;
+                // What the text does not show is bound by its hash.
+                if is_move || leaves_something_out(&text) {
+                    let shown =
+                        |hash: Option<ContentHash>| hash.map_or_else(|| "none".to_owned(), |hash| hash.to_string());
+                    let (old, new) = (shown(hash_before), shown(hash_after));
+                    let _ = writeln!(text, "# sha256 of {path}: {old} before, {new} of the new content");
+                }
                 push_cut(&mut diff, &text);
             }
+        }
+        // What must not be read without asking is not previewed; it may be an error, or the whole file.
+        for ask in asks.iter().filter(|ask| ask.action == Action::Read) {
+            let _ = writeln!(diff, "# reads {}; what the call does is not shown before it may read that", ask.subject);
         }
         let mut command = command_of(&intents);
         if let Some(command) = &mut command {
@@ -77,11 +102,14 @@ async fn effect_text(
     after: Option<Content>,
 ) -> Result<String> {
     let (op, path): (_, WsPath) = (effect.op, effect.path.clone());
+    if op == EffectKind::Touch {
+        return Ok(format!("# {} {path}\n", op_name(op)));
+    }
     let text = toolrest_ops::effect_diff(cx, effect, before, after).await?;
     if text.is_empty() { Ok(format!("# {} {path}\n", op_name(op))) } else { Ok(text) }
 }
 
-fn op_name(op: toolrest_core::EffectKind) -> String {
+fn op_name(op: EffectKind) -> String {
     format!("{op:?}").to_lowercase()
 }
 
@@ -96,14 +124,30 @@ fn push_cut(diff: &mut String, text: &str) {
     let _ = writeln!(diff, "# A change of {} bytes is too long to be shown; its SHA-256 is {hash}", text.len());
 }
 
+/// Whether a read fails because the caller may not see the content.
+fn is_hidden_from_caller(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Forbidden | ErrorKind::ApprovalRequired | ErrorKind::ApprovalDenied)
+}
+
+/// Whether a diff does not show all contents. Lines of files begin with a sign or a space.
+fn leaves_something_out(diff: &str) -> bool {
+    diff.lines().any(|line| line.starts_with("Binary files ") || line.starts_with("# the diff is cut"))
+}
+
 /// Returns the command or the code that a call would run.
 fn command_of(intents: &[Intent]) -> Option<String> {
     let texts: Vec<String> = intents
         .iter()
         .map(|intent| match intent {
-            Intent::Exec { language, command, secrets, .. } if secrets.is_empty() => format!("{language}: {command}"),
-            Intent::Exec { language, command, secrets, .. } => {
-                format!("with the secrets {}: {language}: {command}", secrets.join(", "))
+            Intent::Exec { language, command, secrets, inputs, .. } => {
+                let mut text = format!("{language}: {command}");
+                if !inputs.is_empty() {
+                    let _ = write!(text, "\n# with the arguments and variables {}", inputs.join(" "));
+                }
+                if !secrets.is_empty() {
+                    let _ = write!(text, "\n# with the secrets {}", secrets.join(", "));
+                }
+                text
             }
             Intent::Input { process, text } => format!("input for process {process}: {text}"),
             Intent::Fetch { method, url, .. } => format!("{method} {url}"),
@@ -119,16 +163,28 @@ fn command_of(intents: &[Intent]) -> Option<String> {
 async fn named_files(cx: &CallCx, intents: &[Intent]) -> Result<String> {
     let mut seen: BTreeSet<WsPath> = BTreeSet::new();
     for intent in intents {
-        let Intent::Exec { command, .. } = intent else { continue };
+        let Intent::Exec { command, inputs, .. } = intent else { continue };
         let is_word = |c: char| !c.is_whitespace() && !"\"'`;|&<>()=,".contains(c);
-        let words = command.split(|c| !is_word(c)).filter(|word| word.len() <= MAX_PATH_BYTES);
-        let below_mount = |word: &str| word.strip_prefix("/workspace/").map(str::to_owned);
-        let paths =
-            words.filter_map(|word| WsPath::relative(&below_mount(word).unwrap_or_else(|| word.to_owned())).ok());
-        seen.extend(paths.filter(|path| !path.is_root()).take(MAX_NAMED_FILES));
+        let texts = std::iter::once(command).chain(inputs);
+        let words = texts.flat_map(|text| text.split(|c| !is_word(c))).filter(|word| word.len() <= MAX_PATH_BYTES);
+        // Words behind `cd` are folders in which the other words are looked for too.
+        let (mut folders, mut is_folder) = (vec![WsPath::root()], false);
+        for word in words.filter(|word| !word.is_empty()) {
+            let relative = word.strip_prefix("/workspace/").unwrap_or(word);
+            if std::mem::replace(&mut is_folder, word == "cd" || word == "pushd") && folders.len() < MAX_FOLDERS {
+                folders.extend(WsPath::relative(relative).ok());
+            }
+            let paths = folders.iter().filter_map(|folder| folder.descend(relative).ok());
+            seen.extend(paths.filter(|path| !path.is_root()));
+        }
     }
     let mut text = String::new();
-    for path in seen.iter().take(MAX_NAMED_FILES) {
+    if seen.len() > MAX_WORDS {
+        // Writing to a string cannot fail.
+        let _ =
+            write!(text, "\n# this names too much: files it uses beyond the first {MAX_WORDS} words can still change");
+    }
+    for path in seen.iter().take(MAX_WORDS) {
         let file = match cx.workspace.read(path, MAX_HASHED_BYTES).await {
             Ok(file) => file,
             // A word that is no file, or a file that the caller may not see.
@@ -142,6 +198,7 @@ async fn named_files(cx: &CallCx, intents: &[Intent]) -> Result<String> {
                         | ErrorKind::InvalidPath
                         | ErrorKind::OutsideWorkspace
                         | ErrorKind::Forbidden
+                        | ErrorKind::ApprovalRequired
                         | ErrorKind::ApprovalDenied
                 ) =>
             {
@@ -166,10 +223,14 @@ fn without_line_numbers(diff: &str) -> String {
 }
 
 /// Returns a text with control characters, and those that change the direction of text, made visible.
-fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let is_hidden = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+            || matches!(
+                c,
+                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                    | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+            )
     };
     if !text.contains(is_hidden) {
         return text.to_owned();

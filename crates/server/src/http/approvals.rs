@@ -16,12 +16,14 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use toolrest_core::rules::{Rule, RuleEffect, RuleList};
 use toolrest_core::{
-    Access, Approval, ApprovalId, ApprovalState, Ask, Call, Decided, ErrorKind, JsonText, NewDecision, NewRules, Page,
-    Result, Role, ToolError, Verdict, now,
+    Access, Action, Approval, ApprovalId, ApprovalState, Ask, Call, Decided, ErrorKind, JsonText, NewDecision,
+    NewRules, Page, Result, Role, ToolError, Verdict, now,
 };
 
 /// The query parameters of the list.
 pub(crate) const PARAMETERS: [&str; 3] = ["before", "limit", "state"];
+/// Maximum number of things that an approval of the list shows as asked.
+const LISTED_ASKS: usize = 20;
 /// Maximum size of a diff in the list; the approval itself has all of it.
 const LISTED_DIFF_BYTES: usize = 4 << 10;
 /// Maximum time that a request waits for a decision.
@@ -41,13 +43,16 @@ struct Shape<'a> {
     toolset: &'a str,
     tool: &'a str,
     args: Value,
-    reason: Option<&'a str>,
+    reason: Option<String>,
     session: &'a str,
-    asks: &'a [Ask],
+    asks: Vec<Ask>,
+    asks_count: usize,
     diff: String,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     diff_truncated: bool,
     command: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    command_truncated: bool,
     /// What a decision for the session or the workspace can grant, the narrowest first.
     grants_offered: Vec<String>,
     requested_by: Value,
@@ -69,7 +74,8 @@ struct Shape<'a> {
 fn shape(approval: &Approval, for_key: bool, max_diff: usize) -> Shape<'_> {
     let Approval { call, preview, execution, .. } = approval;
     let diff = if for_key { "" } else { preview.diff.as_str() };
-    let end = (0..=max_diff.min(diff.len())).rev().find(|end| diff.is_char_boundary(*end)).unwrap_or(0);
+    let end = cut_text(diff, max_diff).len();
+    let max_asks = if max_diff == usize::MAX { usize::MAX } else { LISTED_ASKS };
     let is_ok = execution.as_ref().is_some_and(|execution| execution.status < 300);
     Shape {
         id: approval.id,
@@ -78,12 +84,14 @@ fn shape(approval: &Approval, for_key: bool, max_diff: usize) -> Shape<'_> {
         toolset: &call.toolset,
         tool: &call.tool,
         args: serde_json::from_str(call.args.as_str()).unwrap_or(Value::Null),
-        reason: approval.reason.as_deref(),
+        reason: approval.reason.as_deref().map(approvals::visible),
         session: &approval.session,
-        asks: &approval.asks,
+        asks: shown_asks(&approval.asks, max_asks),
+        asks_count: approval.asks.len(),
         diff: diff[..end].to_owned(),
         diff_truncated: end < diff.len(),
-        command: preview.command.as_deref(),
+        command: preview.command.as_deref().map(|command| cut_text(command, max_diff)),
+        command_truncated: preview.command.as_ref().is_some_and(|command| command.len() > max_diff),
         grants_offered: Offer::all(&approval.asks).iter().map(ToString::to_string).collect(),
         requested_by: json!({ "user_id": call.caller.user, "key_id": call.caller.key_id() }),
         step_id: call.id.to_string(),
@@ -97,6 +105,18 @@ fn shape(approval: &Approval, for_key: bool, max_diff: usize) -> Shape<'_> {
         expires_at: approval.expires_at.to_string(),
         changed_at: approval.changed_at.to_string(),
     }
+}
+
+/// Returns the beginning of a text, of a number of bytes at most.
+fn cut_text(text: &str, max_bytes: usize) -> &str {
+    let end = (0..=max_bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
+}
+
+/// Returns what a call asks, with hidden characters made visible.
+fn shown_asks(asks: &[Ask], max: usize) -> Vec<Ask> {
+    let shown = |ask: &Ask| Ask { subject: approvals::visible(&ask.subject), ..ask.clone() };
+    asks.iter().take(max).map(shown).collect()
 }
 
 pub(crate) async fn list(
@@ -269,7 +289,7 @@ async fn decide_one(
     let scope = body.scope.unwrap_or(Scope::Once);
     let access = target.access(if scope == Scope::Workspace { Role::Owner } else { Role::Editor });
     let (approval, _) = app.store.approval(access, id).await?;
-    approvals::check_decider(app, target.caller.user, &approval).await?;
+    approvals::check_decider(app, target.caller.user, &approval, &approval.asks).await?;
     let (verdict, args) = verdict(&body)?;
     if verdict == Verdict::Respond && (scope != Scope::Once || body.remember) {
         return Err(ToolError::argument("scope", "An answer without running the call holds for this call alone"));
@@ -285,11 +305,32 @@ async fn decide_one(
         grants: Vec::new(),
         preview: None,
     };
+    let mut asks = approval.asks.clone();
+    if let Some(args) = args {
+        if body.args.is_some() && body.preview.is_none() {
+            let message = "A decision with `args` needs the token `preview` of POST …/preview for these arguments";
+            return Err(ToolError::argument("preview", message));
+        }
+        let call = edited(app, &approval, args).await?;
+        let shown = Shown::of(app, &call).await?;
+        if body.preview.as_ref().is_some_and(|preview| *preview != shown.preview.shown) {
+            let message = "The files have changed since the preview of these arguments; look at the new preview first";
+            return Err(ToolError::new(ErrorKind::Conflict, message));
+        }
+        approvals::check_decider(app, target.caller.user, &approval, &shown.asks).await?;
+        let args = call.args.as_str();
+        decided.redacted_args = Some(app.redacted(args));
+        (decided.args, decided.preview) = (Some(args.to_owned()), Some(shown.preview));
+        asks = shown.asks;
+    }
     let mut new_rules = None;
     if scope != Scope::Once || body.remember {
-        let offer = Offer::choose(&approval.asks, body.grant.as_deref())?;
+        let offer = match scope {
+            Scope::Workspace => Offer::choose(&Offer::asks_for_rules(&asks), body.grant.as_deref())?,
+            Scope::Once | Scope::Session => Offer::choose(&asks, body.grant.as_deref())?,
+        };
         if scope == Scope::Workspace {
-            new_rules = Some(rules_with(app, access, &approval, &offer, verdict).await?);
+            new_rules = Some(rules_with(app, access, &asks, &offer, verdict).await?);
         } else {
             let expires_at = now().checked_add(GRANT_LIFETIME).map_err(ToolError::internal)?;
             decided.grants = offer.grants(verdict == Verdict::Deny, expires_at);
@@ -298,43 +339,38 @@ async fn decide_one(
         return Err(ToolError::argument("grant", "A `grant` needs the scope `session` or `workspace`"));
     }
     let widens = verdict == Verdict::Approve && scope != Scope::Once;
-    if let Some(args) = args {
-        let call = edited(app, &approval, args).await?;
-        let shown = Shown::of(app, &call).await?;
-        if body.preview.as_ref().is_some_and(|preview| *preview != shown.preview.shown) {
-            let message = "The files have changed since the preview of these arguments; look at the new preview first";
-            return Err(ToolError::new(ErrorKind::Conflict, message));
-        }
-        let args = call.args.as_str();
-        decided.redacted_args = Some(app.redacted(args));
-        (decided.args, decided.preview) = (Some(args.to_owned()), Some(shown.preview));
-    }
     let (revision, address) = (body.revision, Some(peer.0.clone()));
     let decision = NewDecision { revision, decided, address, rules: new_rules };
     let approval = app.store.decide(access, id, decision).await?;
     if approval.state == ApprovalState::Approved {
         approvals::run_soon(&app.runtime, target.workspace, id);
     }
-    let released = if widens { approvals::release_covered(&app.runtime, access).await } else { Vec::new() };
+    let of_session = (approval.call.caller.member().0, approval.session.clone());
+    let of = (scope == Scope::Session).then_some(of_session);
+    let released = if widens { approvals::release_covered(&app.runtime, access, of).await } else { Vec::new() };
     Ok(Decision { approval, released })
 }
 
 /// Returns the rules of the workspace with those that a decision adds.
-async fn rules_with(
-    app: &App,
-    access: Access,
-    approval: &Approval,
-    offer: &Offer,
-    verdict: Verdict,
-) -> Result<NewRules> {
+async fn rules_with(app: &App, access: Access, asks: &[Ask], offer: &Offer, verdict: Verdict) -> Result<NewRules> {
     let is_operators = |text: &String| app.settings.policy.rules.iter().any(|rule| rule.to_string() == *text);
-    if let Some(rule) = approval.asks.iter().filter_map(|ask| ask.rule.as_ref()).find(|rule| is_operators(rule)) {
+    if let Some(rule) = asks.iter().filter_map(|ask| ask.rule.as_ref()).find(|rule| is_operators(rule)) {
         let message = format!(
             "The operator's rule `{rule}` asks, which no rule of a workspace can lift; decide with another scope"
         );
         return Err(ToolError::argument("scope", message));
     }
     let (if_match, mut rules) = stored_rules(app, access).await?;
+    let denies = |action: Action| {
+        rules.rules.iter().any(|rule| rule.effect == RuleEffect::Deny && rule.action.is_none_or(|own| own == action))
+    };
+    let is_exact = Offer::all(&Offer::asks_for_rules(asks)).first() == Some(offer);
+    // The last rule that matches counts, so a wider one would lift what is denied.
+    if verdict == Verdict::Approve && !is_exact && offer.parts().iter().any(|(action, _)| denies(*action)) {
+        let message = "The workspace has rules that deny this action at some paths, which a wider permission would lift; \
+                       choose the first of `grants_offered`, or change the rules with PUT /rules";
+        return Err(ToolError::argument("grant", message));
+    }
     let effect = if verdict == Verdict::Deny { RuleEffect::Deny } else { RuleEffect::Allow };
     rules.rules.extend(offer.parts().iter().map(|(action, pattern)| Rule::about(effect, *action, pattern.clone())));
     RuleList::compile(rules.rules.clone())?;

@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
-use toolrest_core::{ChatId, Result, Role, ToolError};
+use toolrest_core::{ChatId, NetChange, NetEffect, Result, Role, ToolError, WsPath};
 
 const TITLE_CHARS: usize = 200;
 const ROLES: [&str; 4] = ["user", "assistant", "system", "tool"];
@@ -31,11 +31,14 @@ pub(crate) async fn create(State(app): State<Arc<App>>, target: WorkspaceRequest
         Ok(title) => title,
         Err(error) => target.refuse(&app, error).await?,
     };
+    check_change(&app, &target).await?;
     ok(&json!({ "chat": app.store.create_chat(target.access(Role::Editor), title).await? }))
 }
 
 pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
     let chat: ChatId = target.id(&app, "chat").await?;
+    let cx = app.engine.rest_context("chats", target.workspace, target.caller, Role::Viewer).await?;
+    cx.guard.require_read(&chat_path()?)?;
     ok(&json!({ "chat": app.store.chat(target.access(Role::Viewer), chat).await? }))
 }
 
@@ -45,8 +48,20 @@ pub(crate) async fn add_message(State(app): State<Arc<App>>, target: WorkspaceRe
     if let Err(error) = message.check() {
         target.refuse::<()>(&app, error).await?;
     }
+    check_change(&app, &target).await?;
     let access = target.access(Role::Editor);
     ok(&json!({ "message": app.store.add_message(access, chat, message.role, message.content).await? }))
+}
+
+/// Returns the path by which rules judge chats: a file below `/chats`.
+fn chat_path() -> Result<WsPath> {
+    WsPath::within("/chats/any.chat")
+}
+
+/// Refuses a change of chats that the rules do not allow. It cannot wait for a person.
+async fn check_change(app: &App, target: &WorkspaceRequest) -> Result<()> {
+    let cx = app.engine.rest_context("chats", target.workspace, target.caller, Role::Editor).await?;
+    cx.guard.judge(&[NetEffect { change: NetChange::Create, path: chat_path()? }], &[])
 }
 
 impl NewMessage {

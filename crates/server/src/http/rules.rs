@@ -45,7 +45,7 @@ pub(crate) async fn replace(State(app): State<Arc<App>>, target: WorkspaceReques
     let body = serde_json::to_string(&rules).map_err(ToolError::internal)?;
     let access = target.access(Role::Owner);
     let revision = app.store.set_rules(access, expected, body).await?;
-    answer(revision, &rules, &approvals::release_covered(&app.runtime, access).await)
+    answer(revision, &rules, &approvals::release_covered(&app.runtime, access, None).await)
 }
 
 /// The body of a change of rules: rules, or a preset.

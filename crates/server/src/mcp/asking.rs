@@ -50,7 +50,8 @@ pub(super) async fn ask(
         Ok(approval) => approval,
         Err(error) => return Ok(refused(target, &toolset, &error).into()),
     };
-    let may_decide = approvals::check_decider(&target.runtime, target.caller.user, &approval).await.is_ok();
+    let may_decide =
+        approvals::check_decider(&target.runtime, target.caller.user, &approval, &approval.asks).await.is_ok();
     let can_ask = server.0.connection == Connection::Stdio && may_decide && can_ask(context);
     let answered = if !can_ask {
         wait(target, approval, hold).await

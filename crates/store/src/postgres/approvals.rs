@@ -9,7 +9,7 @@ use super::transaction::Transaction;
 use super::{Postgres, files::has_id};
 use crate::Page;
 use crate::approvals::{
-    ApprovalStore, Columns, ENDED_FOR, Event, IS_OPEN, LISTED_CHARS, Row, SWEEP_ROWS, Step, Texts, check_call,
+    ANSWERS, ApprovalStore, Columns, ENDED_FOR, Event, IS_OPEN, LISTED_CHARS, Row, SWEEP_ROWS, Step, Texts, check_call,
     check_open, no_such_approval, storable,
 };
 use crate::calls::INSTANCE_TIMEOUT;
@@ -306,7 +306,7 @@ impl ApprovalStore for Postgres {
         }
     }
 
-    async fn ended_call(
+    async fn earlier_call(
         &self,
         access: Access,
         attach_key: &str,
@@ -316,8 +316,8 @@ impl ApprovalStore for Postgres {
         let sql = format!(
             "SELECT m.rights, {TEXTS}, {COLUMNS} FROM members m LEFT JOIN LATERAL (
                  SELECT * FROM approvals a WHERE a.ws = m.ws AND a.attach_key = $3 AND a.principal = m.user_id
-                     AND a.state IN ('done', 'failed', 'denied') AND a.changed_at > $4
-                     AND (a.correlation = $5::text OR a.delivered_at IS NULL)
+                     AND a.{ANSWERS} AND (a.{IS_OPEN}
+                         OR (a.changed_at > $4 AND (a.correlation = $5::text OR a.delivered_at IS NULL)))
                  ORDER BY a.id DESC LIMIT 1
              ) a ON true
              WHERE m.ws = $1 AND m.user_id = $2"
@@ -359,8 +359,8 @@ impl ApprovalStore for Postgres {
         let of_caller = if access.is_by_key() { "a.principal = m.user_id" } else { "true" };
         let sql = format!(
             "SELECT m.rights, a.* FROM members m LEFT JOIN LATERAL (
-                 SELECT a.body, CASE WHEN length(a.args) <= {LISTED_CHARS} THEN a.args END, left(a.diff, {LISTED_CHARS}),
-                     left(a.command, {LISTED_CHARS}), NULL::text, {COLUMNS} FROM approvals a
+                 SELECT a.body, CASE WHEN length(a.args) <= {LISTED_CHARS} THEN a.args END, left(a.diff, {LISTED_CHARS} + 1),
+                     left(a.command, {LISTED_CHARS} + 1), NULL::text, {COLUMNS} FROM approvals a
                  WHERE a.ws = $1 AND {after} AND {of_state} AND {of_caller} ORDER BY {order} LIMIT $5
              ) a ON true
              WHERE m.ws = $1 AND m.user_id = $2"

@@ -6,6 +6,7 @@
 use super::Postgres;
 use super::row::authorised;
 use super::transaction::Transaction;
+use crate::approvals::{ENDED_FOR, IS_OPEN};
 use crate::error::{Result, StoreError};
 use crate::files::FileStore;
 use crate::rules::{RuleStore, VisibleGrants, check_person, check_revision, grant_json, grant_of};
@@ -86,15 +87,20 @@ fn grants_of(rows: &[Row]) -> Result<Vec<Grant>> {
 #[async_trait]
 impl RuleStore for Postgres {
     async fn member_rules(&self, access: Access) -> Result<MemberRules> {
-        let sql = "SELECT m.rights, m.rules_rev, r.body, ARRAY(
-                       SELECT g.body FROM grants g WHERE g.ws = m.ws AND g.principal = m.user_id AND g.expires_at > $3
-                       ORDER BY g.id)
-                   FROM members m LEFT JOIN rules r ON r.ws = m.ws WHERE m.ws = $1 AND m.user_id = $2";
-        let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0, &now()]).await?;
+        let sql = format!(
+            "SELECT m.rights, m.rules_rev, r.body, ARRAY(
+                 SELECT g.body FROM grants g WHERE g.ws = m.ws AND g.principal = m.user_id AND g.expires_at > $3
+                 ORDER BY g.id),
+                 EXISTS (SELECT 1 FROM approvals a WHERE a.ws = m.ws AND a.principal = m.user_id
+                     AND (a.{IS_OPEN} OR (a.delivered_at IS NULL AND a.changed_at > $4)))
+             FROM members m LEFT JOIN rules r ON r.ws = m.ws WHERE m.ws = $1 AND m.user_id = $2"
+        );
+        let since = now().checked_sub(ENDED_FOR).map_err(StoreError::internal)?;
+        let rows = self.fetch(&sql, &[&access.workspace.0, &access.user.0, &now(), &since]).await?;
         authorised(access, &rows, 0)?;
         let row = rows.first().ok_or(StoreError::NotAMember)?;
         let grants = row.get::<_, Vec<&str>>(3).into_iter().map(grant_of).collect::<Result<_>>()?;
-        Ok(MemberRules { revision: row.get(1), rules: row.get(2), grants })
+        Ok(MemberRules { revision: row.get(1), rules: row.get(2), grants, has_unanswered: row.get(4) })
     }
 
     async fn rules(&self, access: Access) -> Result<(i64, Option<String>)> {

@@ -4,7 +4,7 @@ use super::row::{authorised, collect, find, micros, optional_time, run, time};
 use super::{Sqlite, rules};
 use crate::Page;
 use crate::approvals::{
-    ApprovalStore, Columns, ENDED_FOR, Event, IS_OPEN, LISTED_CHARS, Row, SWEEP_ROWS, Step, Texts, check_call,
+    ANSWERS, ApprovalStore, Columns, ENDED_FOR, Event, IS_OPEN, LISTED_CHARS, Row, SWEEP_ROWS, Step, Texts, check_call,
     check_open, no_such_approval, storable,
 };
 use crate::calls::INSTANCE_TIMEOUT;
@@ -326,7 +326,7 @@ impl ApprovalStore for Sqlite {
         self.write_approvals(access.workspace, move |db| ask(db, access, new)).await
     }
 
-    async fn ended_call(
+    async fn earlier_call(
         &self,
         access: Access,
         attach_key: &str,
@@ -336,10 +336,12 @@ impl ApprovalStore for Sqlite {
         let since = micros(now()) - i64::try_from(ENDED_FOR.as_micros()).unwrap_or(i64::MAX);
         self.read_inline(move |db| {
             authorised(db, access)?;
-            let condition = "ws = ?1 AND attach_key = ?2 AND principal = ?3 AND state IN ('done', 'failed', 'denied')
-                             AND changed_at > ?4 AND (correlation = ?5 OR delivered_at IS NULL) ORDER BY id DESC LIMIT 1";
+            let condition = format!(
+                "ws = ?1 AND attach_key = ?2 AND principal = ?3 AND {ANSWERS} AND ({IS_OPEN}
+                     OR (changed_at > ?4 AND (correlation = ?5 OR delivered_at IS NULL))) ORDER BY id DESC LIMIT 1"
+            );
             let values = (access.workspace.0, &attach_key, access.user.0, since, &correlation);
-            Ok(select(db, condition, values)?.into_iter().next().map(|(_, row)| row.approval))
+            Ok(select(db, &condition, values)?.into_iter().next().map(|(_, row)| row.approval))
         })
         .await
     }
@@ -372,8 +374,8 @@ impl ApprovalStore for Sqlite {
             let of_state = if state.is_some() { "state = ?3" } else { "?3 IS NULL" };
             let of_caller = if access.is_by_key() { "principal = ?4" } else { "?4 IS NOT NULL" };
             let sql = format!(
-                "SELECT body, CASE WHEN length(args) <= {LISTED_CHARS} THEN args END, substr(diff, 1, {LISTED_CHARS}),
-                     substr(command, 1, {LISTED_CHARS}), NULL, {COLUMNS} FROM approvals
+                "SELECT body, CASE WHEN length(args) <= {LISTED_CHARS} THEN args END, substr(diff, 1, {LISTED_CHARS} + 1),
+                     substr(command, 1, {LISTED_CHARS} + 1), NULL, {COLUMNS} FROM approvals
                  WHERE ws = ?1 AND {after} AND {of_state} AND {of_caller} ORDER BY {order} LIMIT ?5"
             );
             let before = page.before.map_or(end, |id| id.0);

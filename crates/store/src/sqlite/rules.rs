@@ -2,6 +2,7 @@
 
 use super::Sqlite;
 use super::row::{authorised, collect, find, micros, run};
+use crate::approvals::{ENDED_FOR, IS_OPEN};
 use crate::error::{Result, StoreError};
 use crate::rules::{RuleStore, VisibleGrants, check_person, check_revision, grant_json, grant_of};
 use crate::store::new_revision;
@@ -72,7 +73,14 @@ impl RuleStore for Sqlite {
             let sql = "SELECT rules_rev FROM members WHERE ws = ?1 AND user_id = ?2";
             let revision = find(db, sql, (ws, member), |row| row.get(0))?.ok_or(StoreError::NotAMember)?;
             let rules = stored_rules(db, ws)?.map(|(_, body)| body);
-            Ok(MemberRules { revision, rules, grants: visible(db, ws, VisibleGrants::OfKey(member))? })
+            let unanswered = format!(
+                "SELECT 1 FROM approvals WHERE ws = ?1 AND principal = ?2
+                     AND ({IS_OPEN} OR (delivered_at IS NULL AND changed_at > ?3)) LIMIT 1"
+            );
+            let since = micros(now()) - i64::try_from(ENDED_FOR.as_micros()).unwrap_or(i64::MAX);
+            let has_unanswered = find(db, &unanswered, (ws, member, since), |_| Ok(()))?.is_some();
+            let grants = visible(db, ws, VisibleGrants::OfKey(member))?;
+            Ok(MemberRules { revision, rules, grants, has_unanswered })
         })
         .await
     }

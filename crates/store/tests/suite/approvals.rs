@@ -453,7 +453,7 @@ async fn the_commit_of_a_folder_is_recorded_with_its_approval(ws: TestWorkspace)
 
 async fn the_result_of_an_ended_call_is_given_to_those_who_repeat_it(ws: TestWorkspace) {
     let ended = async |key: &str, correlation: Option<&str>| {
-        let found = ws.store.ended_call(ws.access(), key, correlation).await.unwrap();
+        let found = ws.store.earlier_call(ws.access(), key, correlation).await.unwrap();
         found.map(|approval| approval.id)
     };
     let id = ws.ask("a").await.id;

@@ -142,7 +142,9 @@ async fn a_refusal_can_hold_for_the_session(on: On) {
     let other_content = json!({"path": "a.md", "content": "another\n"});
     let refused = call(&agent, "write_file", other_content.clone(), 0, "s").await;
     assert_eq!((refused.status, text_at(&refused.json(), "/error/code")), (403, "APPROVAL_DENIED"), "{refused}");
-    waiting(&call(&agent, "write_file", other_content, 0, "another").await);
+    // A caller chooses the label of its session itself, so another one does not help.
+    let elsewhere = call(&agent, "write_file", other_content, 0, "another").await;
+    assert_eq!(elsewhere.status, 403, "{elsewhere}");
 }
 
 async fn presets_are_rules_for_common_wishes(on: On) {

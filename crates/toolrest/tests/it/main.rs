@@ -8,6 +8,7 @@ mod on;
 
 mod access;
 mod accounts;
+mod approval_attacks;
 mod approval_crashes;
 mod approval_grants;
 mod approvals;

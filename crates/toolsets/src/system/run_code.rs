@@ -80,7 +80,9 @@ impl Tool for RunCode {
             CodeLanguage::Python => "python",
             CodeLanguage::Bash => "bash",
         };
-        vec![exec_intent(language, &args.code).with_secrets(arguments::names(&args.secrets))]
+        let env = args.env.iter().flatten().map(|(name, value)| (name.clone(), value.clone()));
+        let intent = exec_intent(language, &args.code).with_inputs(args.args.as_deref().unwrap_or_default(), env);
+        vec![intent.with_secrets(arguments::names(&args.secrets))]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {

@@ -34,7 +34,8 @@ impl Tool for StartProcess {
     type Output = Process;
 
     fn intents(&self, args: &Args) -> Vec<Intent> {
-        vec![exec_intent("bash", &args.command).with_secrets(arguments::names(&args.secrets))]
+        let env = args.env.iter().flatten().map(|(name, value)| (name.clone(), value.clone()));
+        vec![exec_intent("bash", &args.command).with_inputs(&[], env).with_secrets(arguments::names(&args.secrets))]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Process> {
