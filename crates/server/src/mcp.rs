@@ -8,6 +8,7 @@ mod asking;
 mod calls;
 mod cancellations;
 mod catalogue;
+mod folder;
 mod remote;
 mod resources;
 mod stdio;
@@ -16,13 +17,16 @@ use crate::runtime::Runtime;
 pub(crate) use cancellations::Cancellations;
 pub use catalogue::{Offer, OfferError};
 pub(crate) use catalogue::{OfferedTools, Schemas};
+pub use folder::Folder;
+pub(crate) use folder::FolderSender;
 pub use remote::{Remote, RemoteError};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability,
-    ServerCapabilities, ServerConfig, Tool, ToolsCapability,
+    CallToolRequestParams, CallToolResponse, Implementation, InitializeRequestParams, InitializeResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ResourcesCapability, ServerCapabilities, ServerConfig, Tool,
+    ToolsCapability,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use std::sync::Arc;
 pub use stdio::{Stdio, StdioError};
@@ -66,6 +70,8 @@ struct Inner {
     closing: CancellationToken,
     /// The running calls of all clients over HTTP, which are cancelled by requests of their own.
     cancellations: Option<Arc<Cancellations>>,
+    /// Tells the folder of a client on standard input and output.
+    folder: FolderSender,
 }
 
 impl McpServer {
@@ -76,12 +82,16 @@ impl McpServer {
         session: String,
         closing: CancellationToken,
         cancellations: Option<Arc<Cancellations>>,
+        folder: FolderSender,
     ) -> Self {
-        Self(Arc::new(Inner { tools, target, connection, session, closing, cancellations }))
+        Self(Arc::new(Inner { tools, target, connection, session, closing, cancellations, folder }))
     }
 
     /// Waits until the runtime is open.
-    async fn target(&self) -> Result<Target, ErrorData> {
+    async fn target(&self, context: &RequestContext<RoleServer>) -> Result<Target, ErrorData> {
+        if asking::is_without_server_requests(context) {
+            self.0.folder.tell(None);
+        }
         let mut target = self.0.target.clone();
         let opened = target.wait_for(Option::is_some).await.ok().and_then(|target| target.clone());
         opened.ok_or_else(|| ErrorData::internal_error("Toolrest is stopping", None))
@@ -98,6 +108,22 @@ impl ServerHandler for McpServer {
         let mut info = ServerConfig::new(capabilities).with_instructions(INSTRUCTIONS);
         info.server_info = Implementation::new("toolrest", env!("CARGO_PKG_VERSION"));
         info
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        if request.capabilities.roots.is_none() {
+            self.0.folder.tell(None);
+        }
+        context.peer.set_peer_info(request.clone());
+        self.negotiate_initialize(&request)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.0.folder.ask(&context).await;
     }
 
     async fn list_tools(

@@ -6,7 +6,7 @@
 use super::App;
 use super::reply::Failure;
 use super::request::{body, caller, for_member, scope, workspace_id};
-use crate::mcp::{Cancellations, Connection, McpServer, Offer, OfferedTools, Schemas, Target};
+use crate::mcp::{Cancellations, Connection, FolderSender, McpServer, Offer, OfferedTools, Schemas, Target};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
@@ -117,7 +117,15 @@ async fn serve(
     let target = Target { runtime: Arc::clone(&app.runtime), workspace, caller };
     let (_, target) = watch::channel(Some(target));
     let cancellations = Some(Arc::clone(&app.mcp.cancellations));
-    let server = McpServer::new(tools, target, Connection::Http, session, CancellationToken::new(), cancellations);
+    let server = McpServer::new(
+        tools,
+        target,
+        Connection::Http,
+        session,
+        CancellationToken::new(),
+        cancellations,
+        FolderSender::default(),
+    );
     // `Host` and `Origin` were checked by the rules of this server, and the body was read within its limits.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)

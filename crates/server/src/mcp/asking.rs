@@ -78,7 +78,7 @@ async fn wait(target: &Target, approval: Approval, time: Duration) -> Result<Ask
 }
 
 /// Whether the protocol has no requests from servers to clients, so that questions are results.
-fn is_without_server_requests(context: &RequestContext<RoleServer>) -> bool {
+pub(super) fn is_without_server_requests(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 

@@ -31,7 +31,7 @@ pub(super) async fn call(
     };
     let cancelled = CancellationToken::new();
     let work = async {
-        let target = server.target().await?;
+        let target = server.target(&context).await?;
         let _listed = server.0.cancellations.as_ref().map(|running| {
             let member = target.caller.member();
             running.list(member, &server.0.session, &context.id, cancelled.clone())
@@ -81,7 +81,7 @@ pub(super) async fn json(
         return Err(ErrorData::invalid_request("The agent key may not list or read files", None));
     }
     let work = async {
-        let target = server.target().await?;
+        let target = server.target(context).await?;
         let call = new_call(server, &target, tool, args)?;
         let permission = permission(server, context);
         let answer = target

@@ -119,7 +119,12 @@ fn uri(path: &str) -> String {
 
 /// Returns the path of an address; none if it is not one of a file.
 fn path(uri: &str) -> Option<String> {
-    let mut bytes = uri.strip_prefix(PREFIX)?.bytes();
+    unescaped(uri.strip_prefix(PREFIX)?).filter(|path| !path.is_empty())
+}
+
+/// Returns a part of an address without its escapes.
+pub(super) fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = text.bytes();
     let mut path = Vec::new();
     while let Some(byte) = bytes.next() {
         if byte == b'%' {
@@ -129,7 +134,7 @@ fn path(uri: &str) -> Option<String> {
             path.push(byte);
         }
     }
-    String::from_utf8(path).ok().filter(|path| !path.is_empty())
+    String::from_utf8(path).ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The protocol on standard input and output, for programs that start Toolrest as a child.
 
 use super::catalogue::{Offer, OfferError, OfferedTools, Schemas};
+use super::folder::{self, Folder, FolderSender};
 use super::{Connection, McpServer, Target};
 use crate::approvals;
 use crate::runtime::{Runtime, RuntimeOptions, StartError};
@@ -12,14 +13,14 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use std::{
     future::Future,
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 use tokio::io::{AsyncRead, ReadBuf, Stdin};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use toolrest_core::ToolError;
 use toolrest_toolsets::Services;
@@ -31,7 +32,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Serves one client on standard input and output.
 pub struct Stdio {
     settings: Settings,
-    folder: PathBuf,
+    folder: Folder,
     tools: OfferedTools,
 }
 
@@ -41,6 +42,9 @@ pub enum StdioError {
     /// A toolset does not exist.
     #[error(transparent)]
     Offer(#[from] OfferError),
+    /// There is no folder to work in.
+    #[error("this was started in the folder `/`, and the agent told no root; name the folder to work in with --dir")]
+    NoFolder,
     /// The runtime could not be opened.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -54,7 +58,7 @@ pub enum StdioError {
 
 impl Stdio {
     /// Prepares to serve a folder with some of the tools.
-    pub fn new(settings: Settings, folder: PathBuf, offer: &Offer) -> Result<Self, StdioError> {
+    pub fn new(settings: Settings, folder: Folder, offer: &Offer) -> Result<Self, StdioError> {
         let toolsets = toolrest_toolsets::all(&Services::none());
         Ok(Self { settings, folder, tools: OfferedTools::new(&toolsets, &Schemas::new(&toolsets), offer, None)? })
     }
@@ -67,8 +71,9 @@ impl Stdio {
         let (closing, ended) = (CancellationToken::new(), CancellationToken::new());
         let (sender, target) = watch::channel(None);
         let session = Uuid::new_v4().to_string();
-        let server = McpServer::new(tools, target, Connection::Stdio, session, closing.clone(), None);
-        let mut opening = tokio::spawn(open(settings, folder));
+        let (folder_sender, told) = FolderSender::new();
+        let server = McpServer::new(tools, target, Connection::Stdio, session, closing.clone(), None, folder_sender);
+        let mut opening = tokio::spawn(open(settings, folder, told));
         let input = Input { stdin: tokio::io::stdin(), ended: ended.clone() };
         let transport = AsyncRwTransport::<RoleServer, _, _>::new(input, tokio::io::stdout());
         let mut serving =
@@ -125,7 +130,16 @@ async fn protocol(
 }
 
 /// Opens the runtime and the workspace of the folder.
-async fn open(settings: Settings, folder: PathBuf) -> Result<Target, StdioError> {
+async fn open(
+    mut settings: Settings,
+    folder: Folder,
+    told: oneshot::Receiver<Option<PathBuf>>,
+) -> Result<Target, StdioError> {
+    let folder = folder::resolve(folder, told).await;
+    if folder == Path::new("/") {
+        return Err(StdioError::NoFolder);
+    }
+    settings.folders.local_dir = Some(folder.clone());
     let runtime = Arc::new(Runtime::open_with(settings, RuntimeOptions::default().with_sandbox_beside()).await?);
     let local = match runtime.open_local(&folder).await {
         Ok(local) => local,

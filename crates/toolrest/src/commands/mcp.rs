@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 pub(crate) use install::install;
 use tokio::signal::unix::{SignalKind, signal};
-use toolrest::mcp::{Offer, Remote, Stdio};
+use toolrest::mcp::{Folder, Offer, Remote, Stdio};
 use toolrest::settings::Settings;
 use toolrest::start_logging;
 
@@ -16,7 +16,7 @@ use crate::cli::BLOCKING_THREADS;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Folder to work in; the current folder if it is not given
+    /// Folder to work in; without it, the agent's first root, or else the current folder
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Address of a server to pass the messages on to, instead of working in a folder; the variable TOOLREST_TOKEN has the
@@ -58,9 +58,6 @@ impl Options {
         let folder = self.dir.as_deref().unwrap_or(Path::new("."));
         let real =
             folder.canonicalize().map_err(|error| format!("cannot open the folder {}: {error}", folder.display()))?;
-        if self.dir.is_none() && real == Path::new("/") {
-            return Err("this was started in the folder `/`; name the folder to work in with --dir".to_owned());
-        }
         Ok(real)
     }
 }
@@ -86,6 +83,7 @@ pub(crate) fn serve(settings: Settings, folder: PathBuf, options: &Options) -> R
     let Options { toolset, read_only, structured, .. } = options;
     let offer = Offer { toolsets: toolset.clone(), read_only: *read_only, structured: *structured };
     start_logging(&settings.log);
+    let folder = if options.dir.is_some() { Folder::Named(folder) } else { Folder::OfClient(folder) };
     let stdio = Stdio::new(settings, folder, &offer)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;

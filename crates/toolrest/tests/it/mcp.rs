@@ -257,6 +257,23 @@ fn the_files_of_the_folder_are_resources() {
     assert_eq!(templates["resourceTemplates"][0]["uriTemplate"], "toolrest:///{+path}", "{templates}");
 }
 
+#[test]
+fn the_first_root_of_the_client_is_the_folder_if_none_is_named() {
+    let root = toolrest_testkit::temp_folder("a root");
+    fs::write(root.path().join("here.txt"), "one\n").unwrap();
+    let mut client = McpClient::without_folder();
+    client.begin(&json!({"roots": {}}));
+    let id = client.send("tools/call", json!({"name": "ls", "arguments": {"dirPath": "."}}));
+    let question = client.next_request("roots/list");
+    let uri = format!("file://{}", root.path().to_str().unwrap().replace(' ', "%20"));
+    client.answer(&question, json!({"roots": [{"uri": "https://example.org"}, {"uri": uri}]}));
+    assert_eq!(text_of(&answer(client.response(id))), "here.txt");
+    // A client without roots works in the folder that it starts the process in.
+    let mut client = McpClient::without_folder();
+    client.begin(&json!({}));
+    assert!(client.text("ls", json!({"dirPath": "."})).contains("started-here.txt"));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_are_passed_on_to_a_server() {
     let workspace = On::Sqlite.workspace().await;

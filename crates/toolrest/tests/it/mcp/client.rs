@@ -61,13 +61,22 @@ impl McpClient {
         Self::start_in(home, &arguments, env)
     }
 
+    /// Starts it without naming a folder, in a folder with the file `started-here.txt`.
+    pub fn without_folder() -> Self {
+        let home = temp_folder("mcp");
+        fs::create_dir(home.path().join("project")).unwrap();
+        fs::write(home.path().join("project/started-here.txt"), "").unwrap();
+        Self::start_in(home, &[], &[])
+    }
+
     /// Starts it for a workspace of a server.
     pub fn of_server(url: &str, token: &str) -> Self {
         Self::start_in(temp_folder("mcp"), &["--server", url], &[("TOOLREST_TOKEN", token)])
     }
 
     fn start_in(home: TempDir, arguments: &[&str], env: &[(&str, &str)]) -> Self {
-        let mut child = toolrest(home.path(), &[&["mcp"], arguments].concat())
+        let folder = Some(home.path().join("project")).filter(|folder| folder.is_dir());
+        let mut child = toolrest(folder.as_deref().unwrap_or(home.path()), &[&["mcp"], arguments].concat())
             .env("XDG_DATA_HOME", home.path().join("data"))
             .env("TOOLREST__LOG__LEVEL", "warn")
             .envs(env.iter().copied())
