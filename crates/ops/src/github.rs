@@ -150,12 +150,11 @@ impl GitHub {
     /// Takes a slot, stores that the call is running, and finds its token.
     async fn begin(&self, cx: &CallCx) -> Result<Session> {
         let (account, workspace) = (cx.caller.user, cx.workspace_id);
-        let slot = match self.slots.try_enter(account, workspace) {
-            Ok(slot) => slot,
-            Err(_) => {
-                cx.workspace.authorise().await?;
-                self.slots.enter(account, workspace).await
-            }
+        let slot = if let Ok(slot) = self.slots.try_enter(account, workspace) {
+            slot
+        } else {
+            cx.workspace.authorise().await?;
+            self.slots.enter(account, workspace).await
         };
         cx.begin_outside_effects().await?;
         let Some(token) = self.tokens.token(cx).await? else {

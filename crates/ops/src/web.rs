@@ -94,12 +94,11 @@ impl Web {
             return Err(ToolError::new(ErrorKind::NotConfigured, message).detail("setting", "web.enabled"));
         }
         let (account, workspace) = (cx.caller.user, cx.workspace_id);
-        let slot = match self.slots.try_enter(account, workspace) {
-            Ok(slot) => slot,
-            Err(_) => {
-                cx.workspace.authorise().await?;
-                self.slots.enter(account, workspace).await
-            }
+        let slot = if let Ok(slot) = self.slots.try_enter(account, workspace) {
+            slot
+        } else {
+            cx.workspace.authorise().await?;
+            self.slots.enter(account, workspace).await
         };
         cx.begin_outside_effects().await?;
         Ok(slot)

@@ -132,6 +132,7 @@ pub(crate) async fn request(runtime: &Arc<Runtime>, call: Call, options: AskOpti
     };
     let (approval, is_new) = runtime.store.ask(access, new).await?;
     if is_new {
+        runtime.webhooks.approval("approval.asked", &approval);
         tracing::info!(approval.id = %approval.id, tool.set = approval.call.toolset, tool.name = approval.call.tool, "a call waits for approval");
         runtime.tell_asked(&approval);
     }

@@ -26,6 +26,7 @@ pub mod settings;
 mod sign_ins;
 pub mod tool_backend;
 mod upkeep;
+mod webhooks;
 
 pub use approver::{ApprovalRequest, Approver, ApproverDecision};
 pub use in_process::InProcessServer;

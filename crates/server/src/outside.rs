@@ -20,6 +20,8 @@ pub(crate) struct Outside {
     pub(crate) web: Arc<Web>,
     /// GitHub.
     pub(crate) github: Arc<GitHub>,
+    /// The client for other requests, with the same checks.
+    pub(crate) client: HttpClient,
 }
 
 /// Why the settings of these services cannot be used.
@@ -67,8 +69,8 @@ pub(crate) fn open(
     let github_options =
         GitHubOptions { timeout: options.timeout, response_bytes: options.response_bytes, ..GitHubOptions::new(api) };
     let github = GitHub::new(&client, github_options, Arc::new(tokens));
-    let web = Web::new(client, options, search_provider(settings)?, model(settings)?);
-    Ok(Outside { web: Arc::new(web), github: Arc::new(github) })
+    let web = Web::new(client.clone(), options, search_provider(settings)?, model(settings)?);
+    Ok(Outside { web: Arc::new(web), github: Arc::new(github), client })
 }
 
 fn client(settings: &Settings) -> Result<HttpClient, OutsideError> {

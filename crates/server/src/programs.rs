@@ -40,7 +40,7 @@ pub(crate) async fn start(
         SandboxStart::Beside => Executor::start_beside(options, Arc::clone(&secrets)),
     };
     let processes = Arc::new(Processes::new(Arc::clone(&executor), process_options(&settings.run)));
-    let Outside { web, github } = outside;
+    let Outside { web, github, .. } = outside;
     Services { executor, processes, memories, secrets, web, github }
 }
 

@@ -13,6 +13,7 @@ use crate::secrets::SecretVault;
 use crate::settings::Settings;
 use crate::sign_ins;
 use crate::upkeep::{self, Upkeep};
+use crate::webhooks::{ReportingRecorder, Webhooks};
 use serde::Serialize;
 use std::{
     collections::BTreeMap,
@@ -58,6 +59,7 @@ pub struct Runtime {
     pub(crate) key_uses: Arc<KeyUses>,
     pub(crate) passwords: Passwords,
     pub(crate) records: Arc<WriteBehind>,
+    pub(crate) webhooks: Webhooks,
     /// This process.
     instance: Instance,
     stopping: AtomicBool,
@@ -197,6 +199,7 @@ impl Runtime {
         let secrets = Arc::new(SecretVault::new(Arc::<dyn Store>::clone(&store), &settings));
         let memories: Arc<dyn Memories> = Arc::<dyn Store>::clone(&store);
         let outside = outside::open(&settings, &store, Arc::<SecretVault>::clone(&secrets))?;
+        let webhooks = Webhooks::start(&settings, outside.client.clone())?;
         let services =
             programs::start(&settings, memories, Arc::<SecretVault>::clone(&secrets), outside, options.sandbox).await;
         warn_of_shared_programs(&settings, services.executor.shared());
@@ -207,7 +210,7 @@ impl Runtime {
             toolsets,
             Arc::<StoredWorkspaces>::clone(&workspaces),
             policy,
-            Arc::<WriteBehind>::clone(&records),
+            Arc::new(ReportingRecorder { records: Arc::clone(&records), webhooks: webhooks.clone() }),
             limits(&settings),
         );
         let Services { executor, processes, .. } = services;
@@ -238,6 +241,7 @@ impl Runtime {
             key_uses,
             passwords,
             records,
+            webhooks,
             instance,
             stopping: AtomicBool::new(false),
             asked: OnceLock::new(),

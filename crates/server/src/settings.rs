@@ -338,6 +338,14 @@ settings! {
         rules: Vec<Rule> = Vec::new(), Accepts::Rules;
     }
 
+    /// Messages about approvals and failed calls.
+    webhooks: Webhooks {
+        /// Addresses that get a message when a call waits for approval, is decided about, or fails.
+        urls: Vec<String> = Vec::new(), Accepts::Urls;
+        /// Key with which messages are signed.
+        secret: Option<String> = None, Accepts::Secret;
+    }
+
     /// Metrics for monitoring.
     metrics: Metrics {
         /// Address and port that serve `GET /metrics` in the text format of Prometheus, without a token; use an address that only the monitoring can reach. Without it, there is no such listener.
@@ -426,6 +434,7 @@ enum Accepts {
     Secret,
     Switch,
     Url,
+    Urls,
     Whole(i64, i64),
 }
 
@@ -439,7 +448,7 @@ impl Accepts {
                 let folders = std::env::split_paths(text).map(|path| path.display().to_string());
                 Some(Value::Array(folders.map(Value::String).collect()))
             }
-            Self::AccountRoots | Self::HostNames | Self::Hosts | Self::Origins | Self::Ranges => {
+            Self::AccountRoots | Self::HostNames | Self::Hosts | Self::Origins | Self::Ranges | Self::Urls => {
                 let entries = text.split(',').map(|entry| Value::String(entry.trim().to_owned()));
                 Some(Value::Array(entries.collect()))
             }
@@ -460,6 +469,7 @@ impl Accepts {
             }
             (Self::Proxy, Value::String(url)) => url.parse::<ProxyAddress>().is_ok(),
             (Self::Url, Value::String(url)) => HttpUrl::parse(url).is_ok(),
+            (Self::Urls, Value::Array(urls)) => all_texts(urls, |url| HttpUrl::parse(url).is_ok()),
             (Self::Folders, Value::Array(paths)) => {
                 paths.iter().all(|path| path.as_str().is_some_and(|path| !path.is_empty()))
             }
@@ -531,6 +541,7 @@ impl fmt::Display for Accepts {
             Self::Secret => write!(f, "a text of at least {SECRET_MIN_CHARS} characters"),
             Self::Switch => f.write_str("true or false"),
             Self::Url => f.write_str("a URL such as \"https://example.com/api\""),
+            Self::Urls => f.write_str("a list of URLs; in the environment with commas between them"),
             Self::Whole(min, max) => write!(f, "a whole number from {min} to {max}"),
         }
     }

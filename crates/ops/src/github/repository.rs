@@ -20,13 +20,11 @@ pub struct CreatedRepository {
 /// Reads the name of a repository to be created: `name`, or `organisation/name`.
 fn parse(name: &str) -> Result<(Option<&str>, &str)> {
     let (owner, own) = name.split_once('/').map_or((None, name), |(owner, own)| (Some(owner), own));
-    match RepositoryName::new(owner.unwrap_or("owner"), own) {
-        Some(_) => Ok((owner, own)),
-        None => {
-            let message = format!("`name` must be a name of letters, digits, `-`, `_` and `.`, not {name:?}");
-            Err(ToolError::argument("name", message))
-        }
+    if RepositoryName::new(owner.unwrap_or("owner"), own).is_some() {
+        return Ok((owner, own));
     }
+    let message = format!("`name` must be a name of letters, digits, `-`, `_` and `.`, not {name:?}");
+    Err(ToolError::argument("name", message))
 }
 
 impl GitHub {

@@ -62,7 +62,8 @@ fn parse(page: &str) -> Rc<Node> {
     let mut parser = parse_document(LimitedTree::default(), ParseOpts::default());
     let mut rest = page;
     while !rest.is_empty() {
-        let (part, next) = rest.split_at(rest.floor_char_boundary(PART_BYTES));
+        let end = (PART_BYTES..rest.len()).find(|end| rest.is_char_boundary(*end)).unwrap_or(rest.len());
+        let (part, next) = rest.split_at(end);
         parser.process(StrTendril::from_slice(part));
         rest = next;
         if started.elapsed() > MAX_TIME {

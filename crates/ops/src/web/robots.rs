@@ -36,33 +36,34 @@ impl RobotsCache {
     /// Refuses an address that its host does not want to be fetched. A host without the file allows everything.
     pub(super) async fn check(&self, client: &HttpClient, url: &HttpUrl, deadline: Instant) -> Result<()> {
         let file = url.with_path("/robots.txt");
-        let key = file.to_string();
-        let known =
-            self.known().get(&key).filter(|(read, _)| read.elapsed() < LIFETIME).map(|(_, rules)| rules.clone());
-        let rules = match known {
-            Some(rules) => rules,
-            None => {
-                let limits = HttpLimits { deadline, response_bytes: MAX_BYTES };
-                let is_same_host = |next: &HttpUrl| next.host() == file.host();
-                let response = client.send(HttpRequest::get(file.clone()), limits, &is_same_host).await;
-                let response = response.map_err(|error| error.to_tool_error(Some("url"), super::LIMIT_SETTING))?;
-                let is_found = response.status.is_success();
-                let text = if is_found { String::from_utf8_lossy(&response.body) } else { "".into() };
-                let rules = Arc::new(Rules::parse(&text));
-                let mut known = self.known();
-                if known.len() >= MAX_HOSTS {
-                    known.clear();
-                }
-                known.insert(key, (Instant::now(), Arc::clone(&rules)));
-                rules
-            }
-        };
+        let known = self
+            .known()
+            .get(&file.to_string())
+            .filter(|(read, _)| read.elapsed() < LIFETIME)
+            .map(|(_, rules)| rules.clone());
+        let rules = if let Some(rules) = known { rules } else { self.read(client, &file, deadline).await? };
         if rules.allow(&url.path_and_query()) {
             return Ok(());
         }
         let message =
             format!("{} does not want {} to be fetched by programs ({file})", url.host_and_port(), url.path());
         Err(ToolError::new(ErrorKind::ApprovalDenied, message).detail("setting", "web.robots_txt"))
+    }
+
+    /// Reads the file of a host, and remembers its rules.
+    async fn read(&self, client: &HttpClient, file: &HttpUrl, deadline: Instant) -> Result<Arc<Rules>> {
+        let limits = HttpLimits { deadline, response_bytes: MAX_BYTES };
+        let is_same_host = |next: &HttpUrl| next.host() == file.host();
+        let response = client.send(HttpRequest::get(file.clone()), limits, &is_same_host).await;
+        let response = response.map_err(|error| error.to_tool_error(Some("url"), super::LIMIT_SETTING))?;
+        let text = if response.status.is_success() { String::from_utf8_lossy(&response.body) } else { "".into() };
+        let rules = Arc::new(Rules::parse(&text));
+        let mut known = self.known();
+        if known.len() >= MAX_HOSTS {
+            known.clear();
+        }
+        known.insert(file.to_string(), (Instant::now(), Arc::clone(&rules)));
+        Ok(rules)
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, (Instant, Arc<Rules>)>> {

@@ -120,15 +120,12 @@ fn plain(text: &str) -> String {
     let mut rest = text;
     while let Some(start) = rest.find('<') {
         let is_tag = rest[start + 1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
-        match rest[start..].find('>').filter(|_| is_tag) {
-            Some(end) => {
-                plain.push_str(&rest[..start]);
-                rest = &rest[start + end + 1..];
-            }
-            None => {
-                plain.push_str(&rest[..=start]);
-                rest = &rest[start + 1..];
-            }
+        if let Some(end) = rest[start..].find('>').filter(|_| is_tag) {
+            plain.push_str(&rest[..start]);
+            rest = &rest[start + end + 1..];
+        } else {
+            plain.push_str(&rest[..=start]);
+            rest = &rest[start + 1..];
         }
     }
     plain.push_str(rest);

@@ -342,6 +342,7 @@ async fn decide_one(
     let (revision, address) = (body.revision, Some(peer.0.clone()));
     let decision = NewDecision { revision, decided, address, rules: new_rules };
     let approval = app.store.decide(access, id, decision).await?;
+    app.webhooks.approval("approval.decided", &approval);
     if approval.state == ApprovalState::Approved {
         approvals::run_soon(&app.runtime, target.workspace, id);
     }

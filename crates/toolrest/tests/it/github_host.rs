@@ -154,7 +154,6 @@ fn contents(method: &str, path: &str, body: &Value, files: &Files) -> Answer {
     match (method, known) {
         ("GET", _) if path.ends_with("/folder") => ok(json!([{"type": "file", "sha": "1"}])),
         ("GET", Some(sha)) => ok(json!({"type": "file", "sha": sha, "path": path})),
-        ("GET", None) => error(404, "Not Found"),
         ("PUT", known) if known.as_deref() != body["sha"].as_str() => error(409, "does not match"),
         ("PUT", _) => {
             let sha = format!("blob-{}", files.len() + 1);

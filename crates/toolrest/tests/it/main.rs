@@ -88,4 +88,5 @@ mod web;
 mod web_approvals;
 mod web_host;
 mod web_pages;
+mod webhooks;
 mod workspace_settings;

@@ -105,7 +105,7 @@ fn read(stream: &TcpStream) -> Option<Received> {
 
 /// Sends an answer. The other side may have closed the connection, as it may for answers that are too long.
 pub fn send(stream: &mut TcpStream, status: u16, fields: &[(&str, &str)], body: &[u8]) {
-    let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let fields = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect::<Vec<_>>().concat();
     let head = format!("HTTP/1.1 {status} Reason\r\nContent-Length: {}\r\n{fields}\r\n", body.len());
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
 }

@@ -35,11 +35,11 @@ pub fn answer(request: &Received, stream: &mut TcpStream) {
         "/latin" => send(stream, 200, &[("Content-Type", "text/plain; charset=iso-8859-1")], b"gr\xfc\xdfe"),
         "/image" => send(stream, 200, &[("Content-Type", "image/png")], b"\x89PNG\r\n\x1a\n"),
         "/scripted" => {
-            send(stream, 200, &[HTML], b"<html><body><div id=app></div><script src=a.js></script></body></html>")
+            send(stream, 200, &[HTML], b"<html><body><div id=app></div><script src=a.js></script></body></html>");
         }
         "/missing" => send(stream, 404, &[HTML], b"<html><body><h1>No such page</h1></body></html>"),
         "/gzip" => send(stream, 200, &[TEXT, ("Content-Encoding", "gzip")], &gzipped(b"was compressed", 1)),
-        "/bomb" => send(stream, 200, &[TEXT, ("Content-Encoding", "gzip")], &gzipped(&[0; 1 << 20], 64)),
+        "/bomb" => send(stream, 200, &[TEXT, ("Content-Encoding", "gzip")], &gzipped(&vec![0; 1 << 20], 64)),
         "/echo" => {
             let fields = ["authorization", "cookie", "x-api-key", "content-type", "accept", "user-agent", "host"];
             let fields: serde_json::Map<_, _> =
@@ -60,7 +60,7 @@ pub fn answer(request: &Received, stream: &mut TcpStream) {
         "/silent" => while stream.peek(&mut [0]).is_ok_and(|read| read > 0) {},
         "/endless" => {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
-            let chunk = [&b"10000\r\n"[..], &[b'x'; 0x10000], b"\r\n"].concat();
+            let chunk = [&b"10000\r\n"[..], &vec![b'x'; 0x10000], b"\r\n"].concat();
             while stream.write_all(&chunk).is_ok() {}
         }
         "/endless-head" => {

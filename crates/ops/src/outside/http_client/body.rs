@@ -139,10 +139,10 @@ impl BodyReader {
             // Only an empty part arrives here.
             Decoder::DeflateUnknown(_) => (Ok(()), false),
         };
-        self.result(written, is_full)
+        self.result(&written, is_full)
     }
 
-    fn result(&self, written: io::Result<()>, is_full: bool) -> Result<(), HttpError> {
+    fn result(&self, written: &io::Result<()>, is_full: bool) -> Result<(), HttpError> {
         match written {
             Ok(()) => Ok(()),
             Err(_) if is_full => Err(HttpError::TooLarge { limit: self.limit }),
@@ -160,7 +160,7 @@ impl BodyReader {
             Decoder::Deflate(decoder) => (decoder.finish(), decoder.sink.is_full),
             Decoder::Brotli(decoder) => (decoder.close(), decoder.get_ref().is_full),
         };
-        self.result(ended, is_full)?;
+        self.result(&ended, is_full)?;
         Ok(match &mut self.decoder {
             Decoder::Plain(sink) => std::mem::take(&mut sink.content),
             Decoder::Gzip(decoder) => std::mem::take(&mut decoder.get_mut().content),

@@ -57,11 +57,8 @@ pub(super) async fn open(
         problem,
     };
     let mut stream = connector.connect_anywhere(&proxy.host, proxy.port).await?;
-    let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n");
-    if let Some(authorization) = &proxy.authorization {
-        request += &format!("Proxy-Authorization: {authorization}\r\n");
-    }
-    request += "\r\n";
+    let sign_in = proxy.authorization.as_ref().map(|value| format!("Proxy-Authorization: {value}\r\n"));
+    let request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{}\r\n", sign_in.unwrap_or_default());
     stream.write_all(request.as_bytes()).await.map_err(|error| failed(error.to_string()))?;
     let mut answer = Vec::new();
     // The host says nothing before it is asked, so nothing follows the proxy's answer.
