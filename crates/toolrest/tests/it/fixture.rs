@@ -242,17 +242,19 @@ impl Specification {
                 fs::write(folder.join(path), content.bytes()).unwrap();
             }
             assert!(scenario.setup.is_empty(), "the listener has no other toolset for setup calls");
+            let names = BTreeMap::from([("web".to_owned(), WebHost::web().url())]);
             for (step, exchange) in scenario.exchanges.iter().enumerate() {
                 let Sent::Call(call) = exchange.sent() else { continue };
                 if !matches!(call.by, By::Owner) {
                     continue;
                 }
-                let body = json!({"tool": call.tool, "args": call.args, "correlationId": "at-3001"});
+                let args = fill_in(&call.args, &names);
+                let body = json!({"tool": call.tool, "args": args, "correlationId": "at-3001"});
                 let reply = client.send(Request::new("POST", "/execute-tool").json(&body)).await;
                 assert_eq!(reply.header("x-correlation-id"), Some("at-3001"), "{reply}");
                 let fault = if reply.status == exchange.expect.status {
                     let extra = self.extra_fields(reply.status);
-                    compare(&exchange.expect.body, &reply.json(), "", extra)
+                    compare(&fill_in(&exchange.expect.body, &names), &reply.json(), "", extra)
                 } else {
                     Err(format!("expected {}", exchange.expect.status))
                 };

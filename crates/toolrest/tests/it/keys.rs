@@ -41,7 +41,7 @@ on_every_backend![
 const ACTIONS: [&str; 8] = ["read", "write", "delete", "move", "exec", "fetch", "github", "memory"];
 
 /// The action of each tool.
-const TOOLS: [(&str, &str, &[&str]); 18] = [
+const TOOLS: [(&str, &str, &[&str]); 21] = [
     ("workspace", "read", &["ls", "read", "grep"]),
     ("workspace", "write", &["write", "edit", "edit-many", "mkdir", "touch"]),
     ("workspace", "delete", &["rm"]),
@@ -59,6 +59,19 @@ const TOOLS: [(&str, &str, &[&str]); 18] = [
         "system",
         "exec",
         &["run_code", "start_process", "list_processes", "read_output", "write_input", "wait_process", "stop_process"],
+    ),
+    ("system", "fetch", &["web_fetch", "web_search"]),
+    ("backend", "fetch", &["browse_web"]),
+    (
+        "backend",
+        "github",
+        &[
+            "github_create_repo",
+            "github_get_pr_details",
+            "github_post_pr_comment",
+            "github_merge_pr",
+            "github_create_file_in_repo",
+        ],
     ),
     ("backend", "read", &["readFile", "listFiles"]),
     ("backend", "write", &["writeFile"]),

@@ -99,7 +99,8 @@ fn toolsets_and_answers_are_chosen_by_options() {
     let tools = client.request("tools/list", json!({}));
     let tools = tools["tools"].as_array().unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["file_read", "file_list", "file_search", "list_directory", "read_file"]);
+    let expected = ["file_read", "file_list", "file_search", "list_directory", "read_file", "web_fetch", "web_search"];
+    assert_eq!(names, expected);
     assert!(tools.iter().all(|tool| tool["outputSchema"]["type"] == "object"), "{tools:?}");
     let read = client.call("file_read", json!({"path": "a.txt"}));
     assert_eq!(read["structuredContent"]["total_lines"], 1, "{read}");
