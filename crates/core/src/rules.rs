@@ -149,10 +149,9 @@ impl Patterns {
         match target {
             Target::Path { path, .. } => self.paths.matches(path),
             Target::Command(command) => self.commands.iter().any(|prefix| prefix.matches(command)),
-            Target::Code(_) => self.all,
             Target::Host(host) => self.hosts.iter().any(|pattern| pattern.matches(host)),
             Target::Name(name) => self.paths.matches_name(name),
-            Target::None => self.all,
+            Target::Code(_) | Target::None => self.all,
         }
     }
 }

@@ -223,7 +223,7 @@ pub(crate) async fn run_if_free(runtime: &Arc<Runtime>, workspace: WorkspaceId, 
     let work = tokio::spawn(async move { run(&runs, approval).await });
     if let Err(error) = work.await.map_err(ToolError::internal).flatten() {
         // Otherwise the approval would be executing as long as this process lives.
-        let outcome = error.kind.name().to_owned();
+        let outcome = error.kind.name();
         let execution = Execution { outcome, message: Some(error.message.clone()), ..Execution::default() };
         runtime.store.finish(workspace, id, instance, execution).await?;
         return Err(error);

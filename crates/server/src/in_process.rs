@@ -42,7 +42,7 @@ impl InProcessServer {
         let mut authorization = HeaderValue::try_from(format!("Bearer {token}")).map_err(ToolError::internal)?;
         authorization.set_sensitive(true);
         let site = Site::main(&app, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        Ok(Self { site, app, local, authorization })
+        Ok(Self { app, site, local, authorization })
     }
 
     /// Returns the workspace of the folder.

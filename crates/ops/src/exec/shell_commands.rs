@@ -202,10 +202,10 @@ fn runs_program(name: &str, word: &str) -> bool {
     options.iter().any(|option| {
         let is_short = option.len() == 2;
         let is_cluster = word.starts_with('-') && !word.starts_with("--");
-        match is_short && is_cluster && name != "find" {
-            true => word.contains(&option[1..]),
-            false => word == *option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
+        if is_short && is_cluster {
+            return word.contains(&option[1..]);
         }
+        word == *option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
     })
 }
 

@@ -23,11 +23,13 @@ const FILES: [&str; 7] = ["docs/a.md", "docs/deep/b.md", "docs/.env", "src/main.
 const OTHER: [&str; 9] =
     ["alias/a.md", "alias/.env", "link.md", "docs", "alias", "src", "free/new.txt", "docs/new.md", "up/docs/a.md"];
 
-/// The patterns of the rules, with what they match.
-const PATTERNS: [(&str, fn(&str) -> bool); 6] = [
+/// A pattern of a rule, with what it matches.
+type Pattern = (&'static str, fn(&str) -> bool);
+
+const PATTERNS: [Pattern; 6] = [
     ("docs/**", |path| path == "docs" || path.starts_with("docs/")),
     ("**/.env", |path| path.rsplit('/').next() == Some(".env")),
-    ("src/*.rs", |path| path.starts_with("src/") && path.ends_with(".rs") && path.matches('/').count() == 1),
+    ("src/*.rs", |path| path == "src/main.rs"),
     ("notes.txt", |path| path == "notes.txt"),
     ("docs/deep/**", |path| path == "docs/deep" || path.starts_with("docs/deep/")),
     ("**", |_| true),
@@ -65,7 +67,7 @@ fn random_call(random: &mut Random) -> (&'static str, &'static str, Value) {
     let (path, other) = (any(random), any(random));
     let slash = format!("/{path}");
     let old = secret(&path);
-    let patch = format!("*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+patched\n*** End Patch\n");
+    let updating = format!("*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+patched\n*** End Patch\n");
     let removal = format!("*** Begin Patch\n*** Delete File: {path}\n*** Add File: {other}\n+moved\n*** End Patch\n");
     let moving =
         format!("*** Begin Patch\n*** Update File: {path}\n*** Move to: {other}\n@@\n-{old}\n+{old}\n*** End Patch\n");
@@ -89,7 +91,7 @@ fn random_call(random: &mut Random) -> (&'static str, &'static str, Value) {
         16 => ("coding", "read", json!({"filePath": path})),
         17 => ("coding", "write", json!({"filePath": path, "content": "written"})),
         18 => ("coding", "edit", json!({"filePath": path, "oldString": old, "newString": "edited"})),
-        19 => ("coding", "apply_patch", json!({"patchText": patch})),
+        19 => ("coding", "apply_patch", json!({"patchText": updating})),
         20 => ("coding", "apply_patch", json!({"patchText": removal})),
         21 => ("coding", "apply_patch", json!({"patchText": moving})),
         22 => ("coding", "glob", json!({"pattern": "**"})),
@@ -137,7 +139,7 @@ fn without_recorded_args(reply: &Reply) -> String {
 /// Runs random calls under random rules. `contents` returns the content of a file as it really is.
 async fn attack(workspace: &Workspace, random: &mut Random, contents: impl AsyncFn(&str) -> Option<String>) {
     let rules: Vec<(bool, usize)> =
-        (0..1 + random.below(3)).map(|_| (random.below(3) > 0, random.below(PATTERNS.len()))).collect();
+        (0..=random.below(3)).map(|_| (random.below(3) > 0, random.below(PATTERNS.len()))).collect();
     let texts: Vec<String> = rules
         .iter()
         .map(|(denies, pattern)| format!("{} *({})", if *denies { "deny" } else { "allow" }, PATTERNS[*pattern].0))
