@@ -74,22 +74,47 @@ pub(crate) struct StoredAnswer {
 
 /// Calls a tool, and waits for a person if it must ask.
 pub(crate) async fn call(runtime: &Arc<Runtime>, call: Call, options: AskOptions) -> Asked {
-    for permission in [Permission::AskOrAttach, Permission::Ask] {
-        match earlier_answer(runtime, &call, &options).await {
-            Ok(None) => {}
-            Ok(Some(asked)) => return asked,
-            Err(error) => return Asked::Failed(error),
+    let render = |outcome| dialect(runtime, &call.toolset).render(&outcome, &call.correlation);
+    match attempt(runtime, &call, &options, Permission::Ask, render).await {
+        Ok(Attempt::Answered(body)) => Asked::Answer(StoredAnswer { status: 200, body, text: None }),
+        Ok(Attempt::Repeated(asked)) => asked,
+        Ok(Attempt::MustAsk) => ask(runtime, call, options).await.unwrap_or_else(Asked::Failed),
+        Err(error) => Asked::Failed(error),
+    }
+}
+
+/// What came of a call before a person was asked.
+pub(crate) enum Attempt<R> {
+    /// It was answered.
+    Answered(R),
+    /// It repeats an earlier call, whose answer this is.
+    Repeated(Asked),
+    /// It must ask a person.
+    MustAsk,
+}
+
+/// Calls a tool, unless the call repeats an earlier one that waits, or that has run and was not answered.
+pub(crate) async fn attempt<R>(
+    runtime: &Arc<Runtime>,
+    call: &Call,
+    options: &AskOptions,
+    permission: Permission,
+    render: impl Fn(CallOutcome) -> Result<R>,
+) -> Result<Attempt<R>> {
+    let first = matches!(permission, Permission::Ask).then_some(Permission::AskOrAttach);
+    for permission in first.into_iter().chain([permission]) {
+        if let Some(asked) = earlier_answer(runtime, call, options).await? {
+            return Ok(Attempt::Repeated(asked));
         }
-        let render = |outcome| dialect(runtime, &call.toolset).render(&outcome, &call.correlation);
-        match runtime.engine.call(&call, &permission, render).await {
-            Ok(body) => return Asked::Answer(StoredAnswer { status: 200, body, text: None }),
+        match runtime.engine.call(call, &permission, &render).await {
+            Ok(answer) => return Ok(Attempt::Answered(answer)),
             // The rules have changed: the call may repeat an earlier one, which they allow by now.
             Err(error) if error.is_rules_changed() && matches!(permission, Permission::AskOrAttach) => {}
-            Err(error) if error.asks().is_empty() => return Asked::Failed(error),
+            Err(error) if error.asks().is_empty() => return Err(error),
             Err(_) => break,
         }
     }
-    ask(runtime, call, options).await.unwrap_or_else(Asked::Failed)
+    Ok(Attempt::MustAsk)
 }
 
 /// Returns the answer of an earlier call that this one repeats. New rules or grants may allow the call by now, but it has run,

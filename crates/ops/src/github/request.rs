@@ -109,8 +109,7 @@ fn failure(response: &HttpResponse, what: &str) -> ToolError {
         // GitHub asks to wait for a minute if it names no time.
         let seconds = retry_after(response).or_else(until_reset).unwrap_or(60).min(24 * 60 * 60);
         let message = format!("GitHub allows no more requests for {seconds} seconds{said}");
-        let error = ToolError::new(ErrorKind::RateLimited, message).retry_after(seconds);
-        return error.detail("retryAfterSeconds", seconds);
+        return ToolError::new(ErrorKind::RateLimited, message).retry_after(seconds);
     }
     let (kind, message) = match status {
         401 => (ErrorKind::NotConfigured, format!("GitHub does not accept the access token{said}; set a valid one")),

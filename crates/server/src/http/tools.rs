@@ -234,7 +234,6 @@ fn pending(app: &App, toolset: &str, approval: &Approval, correlation: &str) -> 
     );
     let error = ToolError::new(ErrorKind::ApprovalRequired, message).retry_after(RETRY_SECONDS);
     let error = error.detail("approvalId", approval.id.to_string()).detail("stepId", approval.call.id.to_string());
-    let error = error.detail("retryAfterSeconds", RETRY_SECONDS);
     let dialect = dialect(app, toolset);
     let waiting = WaitingCall { approval, url: &url };
     let mut response = failure(dialect.pending(&error, &waiting, correlation), 202, &error);

@@ -5,9 +5,9 @@ use super::calls::refused;
 use super::{Connection, McpServer, Target, answers};
 use crate::approvals::{self, AskOptions, Asked, MAX_WAIT};
 use rmcp::model::{
-    CallToolResponse, CancelledNotificationParam, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
-    ElicitationAction, ElicitationSchema, InputRequest, InputRequests, InputRequiredResult, InputResponses,
-    ProtocolVersion, ServerRequest,
+    CallToolResponse, CallToolResult, CancelledNotificationParam, ClientResult, ElicitRequest, ElicitRequestParams,
+    ElicitResult, ElicitationAction, ElicitationSchema, InputRequest, InputRequests, InputRequiredResult,
+    InputResponses, ProtocolVersion, ServerRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use rmcp::{ErrorData, RoleServer};
@@ -44,8 +44,8 @@ pub(super) async fn ask(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let toolset = call.toolset.clone();
-    let hold = Duration::from_millis(target.runtime.settings.policy.wait_ms);
-    let options = AskOptions { wait: hold, reason: None, correlation: None };
+    let options = options(target);
+    let hold = options.wait;
     let approval = match approvals::request(&target.runtime, call, options).await {
         Ok(approval) => approval,
         Err(error) => return Ok(refused(target, &toolset, &error).into()),
@@ -65,12 +65,22 @@ pub(super) async fn ask(
     } else {
         by_elicitation(target, approval, context).await
     };
-    Ok(match answered {
-        Ok(Asked::Answer(answer)) => answers::of_stored(answer.status, &answer.body, answer.text),
-        Ok(Asked::Pending(approval)) => answers::of_pending(&approval),
-        Ok(Asked::Failed(error)) | Err(error) => refused(target, &toolset, &error),
+    Ok(result_of(target, &toolset, answered.unwrap_or_else(Asked::Failed)).into())
+}
+
+/// Returns how calls over this protocol ask.
+pub(super) fn options(target: &Target) -> AskOptions {
+    let wait = Duration::from_millis(target.runtime.settings.policy.wait_ms);
+    AskOptions { wait, reason: None, correlation: None }
+}
+
+/// Returns the result of a call that asked, or that repeats one.
+pub(super) fn result_of(target: &Target, toolset: &str, asked: Asked) -> CallToolResult {
+    match asked {
+        Asked::Answer(answer) => answers::of_stored(answer.status, &answer.body, answer.text),
+        Asked::Pending(approval) => answers::of_pending(&approval),
+        Asked::Failed(error) => refused(target, toolset, &error),
     }
-    .into())
 }
 
 async fn wait(target: &Target, approval: Approval, time: Duration) -> Result<Asked> {

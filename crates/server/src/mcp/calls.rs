@@ -3,7 +3,7 @@
 use super::asking;
 use super::catalogue::OfferedTool;
 use super::{Connection, McpServer, Target, answers};
-use crate::approvals;
+use crate::approvals::{self, Asked, Attempt};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ProgressNotificationParam};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
@@ -59,12 +59,15 @@ async fn answered(
     let args = &params.arguments.unwrap_or_default();
     let call = new_call(server, target, (tool.toolset, tool.tool), args)?;
     let render = |outcome| answers::of_outcome(&outcome, dialect, server.0.tools.structured);
-    let error: ToolError = match runtime.engine.call(&call, &permission(server, context), render).await {
-        Ok(result) => return Ok(result.into()),
-        Err(error) => error,
-    };
-    if error.asks().is_empty() {
-        return Ok(answers::of_error(&error, dialect).into());
+    let options = asking::options(target);
+    match approvals::attempt(runtime, &call, &options, permission(server, context), render).await {
+        Ok(Attempt::Answered(result)) => return Ok(result.into()),
+        Ok(Attempt::Repeated(asked)) if !matches!(asked, Asked::Pending(_)) => {
+            return Ok(asking::result_of(target, tool.toolset, asked).into());
+        }
+        // A call that waits can still be decided by the user of the client.
+        Ok(Attempt::Repeated(_) | Attempt::MustAsk) => {}
+        Err(error) => return Ok(answers::of_error(&error, dialect).into()),
     }
     let reply = asking::Reply { responses: params.input_responses, state: params.request_state };
     asking::ask(server, target, call, reply, context).await
