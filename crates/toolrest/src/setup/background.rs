@@ -8,9 +8,15 @@ use std::{
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread,
+    time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+
+/// Time that the command and its steps have to end.
+const GRACE: Duration = Duration::from_secs(2);
+/// How often it is looked whether they have ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A running `toolrest setup python`. Dropping it ends the command.
 pub(crate) struct BackgroundSetup {
@@ -61,11 +67,19 @@ fn take(child: &Mutex<Option<Child>>) -> Option<Child> {
 impl Drop for BackgroundSetup {
     fn drop(&mut self) {
         let Some(mut child) = take(&self.child) else { return };
-        // The steps get the signal of Ctrl-C, so that pip removes its temporary files.
-        if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
-            let _ = kill_process_group(group, Signal::INT);
+        let Some(group) = Pid::from_raw(child.id().cast_signed()) else { return };
+        // The steps get the signal of Ctrl-C, so that pip removes its temporary files. Where that signal is ignored, as in
+        // background jobs of a shell, they are killed.
+        let _ = kill_process_group(group, Signal::INT);
+        let deadline = Instant::now() + GRACE;
+        while Instant::now() < deadline {
+            let _ = child.try_wait();
+            if test_kill_process_group(group).is_err() {
+                return;
+            }
+            thread::sleep(POLL_INTERVAL);
         }
-        let _ = child.kill();
+        let _ = kill_process_group(group, Signal::KILL);
         let _ = child.wait();
     }
 }
