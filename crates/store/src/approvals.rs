@@ -25,7 +25,7 @@ pub(crate) const ENDED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum number of rows that one transaction of a sweep changes.
 pub(crate) const SWEEP_ROWS: i64 = 100;
 
-/// Maximum length of arguments, diffs and commands in lists, in characters.
+/// Maximum length of arguments, diffs and commands that lists show, in characters. Lists have one more, to mark what was cut.
 pub(crate) const LISTED_CHARS: i64 = 4096;
 
 /// After this many events, repetitions of a call are not recorded any more.
