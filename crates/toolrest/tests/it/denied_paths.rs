@@ -107,8 +107,8 @@ async fn send(agent: &Workspace, toolset: &str, tool: &str, args: &Value) -> Rep
     agent.account.client.send(request.json(&json!({"tool": tool, "args": args}))).await
 }
 
-/// Asks for what the REST interface shows.
-async fn look_around(agent: &Workspace, random: &mut Random) -> Vec<Reply> {
+/// Returns the answers of the REST interface to what a caller could look at.
+async fn rest_replies(agent: &Workspace, random: &mut Random) -> Vec<Reply> {
     let mut replies = Vec::new();
     for path in ["/commits", "/trash", "/calls", "/approvals"] {
         replies.push(agent.get(path).await);
@@ -162,7 +162,7 @@ async fn attack(workspace: &Workspace, random: &mut Random, contents: impl Async
             check(&reply, &format_args!("{toolset}/{tool} {args}"));
         }
     }
-    for reply in look_around(&agent, random).await {
+    for reply in rest_replies(&agent, random).await {
         check(&reply, &"a REST request");
     }
     for path in &denied {
