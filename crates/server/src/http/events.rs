@@ -2,7 +2,7 @@
 
 use super::App;
 use super::reply::Answer;
-use super::request::WorkspaceRequest;
+use super::request::{WorkspaceRequest, access_token, caller_of_token};
 use axum::extract::{Query, State};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, Sse};
@@ -87,6 +87,8 @@ pub(crate) async fn listen(
         waiting: VecDeque::new(),
         stopping: app.stopping.subscribe(),
         checked_at: Instant::now(),
+        token: access_token(&headers).map(str::to_owned),
+        app: Arc::clone(&app),
         cx,
         _slot: slot,
     };
@@ -137,6 +139,9 @@ struct Listener {
     /// does not use more memory.
     waiting: VecDeque<Event>,
     cx: CallCx,
+    app: Arc<App>,
+    /// The token of the request. It is checked again while the stream is open.
+    token: Option<String>,
     stopping: watch::Receiver<bool>,
     checked_at: Instant,
     _slot: QueueSlot,
@@ -151,8 +156,8 @@ enum Woken {
 }
 
 impl Listener {
-    /// Returns the next event. `None` ends the stream: the server stops, the caller is no longer a member, or the
-    /// database fails. The client reconnects with its last id.
+    /// Returns the next event. `None` ends the stream: the server stops, the token has expired or was revoked, the caller is
+    /// no longer a member, or the database fails. The client reconnects with its last id.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
@@ -211,6 +216,7 @@ impl Listener {
         if *self.stopping.borrow() {
             return Err(ToolError::new(toolrest_core::ErrorKind::Unavailable, "The server stops"));
         }
+        caller_of_token(&self.app, self.token.as_deref())?;
         let page = self.cx.workspace.feed(Some(&feed.cursor), feed.sources).await?;
         self.queue(page, None)
     }
@@ -249,9 +255,11 @@ impl Listener {
         Ok(())
     }
 
-    /// Checks the membership after an event happened and before it is sent, so that a former member gets no events.
+    /// Checks the token and the membership after an event happened and before it is sent, so that a former member gets no
+    /// events.
     async fn check_membership(&mut self, lifetime: Duration) -> Result<()> {
         if self.checked_at.elapsed() >= lifetime {
+            caller_of_token(&self.app, self.token.as_deref())?;
             self.cx.workspace.authorise().await?;
             self.checked_at = Instant::now();
         }

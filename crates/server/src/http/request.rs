@@ -71,16 +71,20 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
 
 /// Returns the caller of a request: a person with an access token, or an agent key.
 pub(crate) fn caller(app: &App, headers: &HeaderMap, extensions: &http::Extensions) -> Result<Caller> {
-    let token = access_token(headers);
-    let caller = match token.filter(|token| AgentKeys::is_secret(token)) {
-        Some(secret) => app.agent_keys.check(secret, app.engine.toolsets())?,
-        None => app.tokens.check(token)?,
-    };
+    let caller = caller_of_token(app, access_token(headers))?;
     if let Some(key) = caller.key {
         app.key_uses.note(key);
     }
     scope(extensions).set_user(caller.user);
     Ok(caller)
+}
+
+/// Returns the caller that a token stands for: an access token of a person, or the secret of an agent key.
+pub(crate) fn caller_of_token(app: &App, token: Option<&str>) -> Result<Caller> {
+    match token.filter(|token| AgentKeys::is_secret(token)) {
+        Some(secret) => app.agent_keys.check(secret, app.engine.toolsets()),
+        None => app.tokens.check(token),
+    }
 }
 
 /// The action that an agent key needs for a route. Routes without one are for persons only.

@@ -7,14 +7,16 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use toolrest_testkit::{Account, Backend, Port, Postgres, Server, Workspace, unique_email};
+use toolrest_testkit::{Account, Backend, Port, Postgres, Server, Workspace, eventually, unique_email};
 
 use crate::on::{On, options_on, text_at};
+use crate::user_command::OperatedServer;
 
 on!(sqlite, Sqlite:
     every_event_is_received_once_under_load,
     a_stream_goes_on_after_a_restart,
     a_former_member_gets_no_more_events,
+    a_stream_ends_when_the_sessions_of_its_account_are_ended,
     a_slow_client_gets_everything,
     what_is_no_cursor_is_refused,
     events_arrive_soon
@@ -23,6 +25,7 @@ on!(postgres, Postgres:
     every_event_is_received_once_under_load,
     a_stream_goes_on_after_a_restart,
     a_former_member_gets_no_more_events,
+    a_stream_ends_when_the_sessions_of_its_account_are_ended,
     a_slow_client_gets_everything,
     what_is_no_cursor_is_refused,
     events_arrive_soon
@@ -87,6 +90,18 @@ impl Stream {
     /// Returns the next event, which must come.
     async fn expect(&mut self) -> Received {
         tokio::time::timeout(PATIENCE, self.next()).await.expect("an event in time").expect("the stream goes on")
+    }
+
+    /// Returns the events up to the end of the stream, which must come.
+    async fn rest(&mut self) -> Vec<Received> {
+        let rest = async {
+            let mut rest = Vec::new();
+            while let Some(event) = self.next().await {
+                rest.push(event);
+            }
+            rest
+        };
+        tokio::time::timeout(PATIENCE, rest).await.expect("the stream ends")
     }
 
     /// Returns the next event of this type.
@@ -230,14 +245,24 @@ async fn a_former_member_gets_no_more_events(on: On) {
     stream.expect_of("commit").await;
     workspace.delete(&format!("/members/{}", member.id)).await.success();
     workspace.write("/secret.txt", "x").await;
-    let rest = async {
-        let mut rest = Vec::new();
-        while let Some(event) = stream.next().await {
-            rest.push(event);
-        }
-        rest
-    };
-    let rest = tokio::time::timeout(PATIENCE, rest).await.expect("the stream ends");
+    let rest = stream.rest().await;
+    assert!(rest.iter().all(|event| event.name != "commit"), "{rest:?}");
+}
+
+async fn a_stream_ends_when_the_sessions_of_its_account_are_ended(on: On) {
+    let operated = OperatedServer::new(on);
+    let (ada, grace) = (operated.account("ada").await, operated.account("grace").await);
+    let workspace = ada.workspace("Shared").await;
+    workspace.add_member(&grace, "viewer").await;
+    let mut stream = Stream::open(operated.server.address(), &workspace.for_user(&grace), "", None).await;
+    stream.expect_of("ready").await;
+    operated.done(&["end-sessions", &grace.email], "");
+    eventually("the server refuses the token", PATIENCE, async || {
+        (grace.get("/workspaces").await.status == 401).then_some(())
+    })
+    .await;
+    workspace.write("/secret.txt", "x").await;
+    let rest = stream.rest().await;
     assert!(rest.iter().all(|event| event.name != "commit"), "{rest:?}");
 }
 
