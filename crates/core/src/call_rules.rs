@@ -220,8 +220,11 @@ impl CallRules {
                 Intent::Fetch { host, .. } => {
                     asks.extend(self.judge(Action::Fetch, &Target::Host(host), Defaults::Apply)?);
                 }
-                Intent::GitHub { repository: name, .. } | Intent::Memory { key: name, .. } => {
-                    asks.extend(self.judge(intent.action(), &Target::Name(name), Defaults::Apply)?);
+                Intent::GitHub { repository, .. } => {
+                    asks.extend(self.judge(Action::GitHub, &Target::Repository(repository), Defaults::Apply)?);
+                }
+                Intent::Memory { key, .. } => {
+                    asks.extend(self.judge(Action::Memory, &Target::Name(key), Defaults::Apply)?);
                 }
             }
         }
@@ -366,7 +369,11 @@ impl CallRules {
 fn subject(target: &Target<'_>) -> String {
     match target {
         Target::Path { path, .. } => path.to_string(),
-        Target::Command(text) | Target::Code(text) | Target::Host(text) | Target::Name(text) => (*text).to_owned(),
+        Target::Command(text)
+        | Target::Code(text)
+        | Target::Host(text)
+        | Target::Repository(text)
+        | Target::Name(text) => (*text).to_owned(),
         Target::None => String::new(),
     }
 }

@@ -6,9 +6,7 @@
 //! effects; their records are written behind them, in batches.
 
 use crate::redact::MAX_ARGS_BYTES;
-use crate::{
-    Access, CallId, Caller, CommitId, ErrorKind, Result, Role, Timestamp, ToolError, UserId, WorkspaceId, WsPath,
-};
+use crate::{Access, CallId, Caller, CommitId, ErrorKind, Result, Timestamp, ToolError, UserId, WorkspaceId, WsPath};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -341,14 +339,19 @@ impl RecordState {
     }
 
     /// Stores durably that the call is running, unless that is stored already.
-    pub(crate) async fn begin_outside_effects(&self, need: Role) -> Result<()> {
+    pub(crate) async fn begin_outside_effects(&self, access: Access) -> Result<()> {
         let Some((recorder, _)) = &self.destination else { return Ok(()) };
         if self.has_outside_effects() {
             return Ok(());
         }
         // Set first: if this future is dropped, the row may be stored all the same, and must be removed at the end.
         self.has_outside_effects.store(true, Ordering::Release);
-        recorder.record_running(self.caller.access(self.workspace, need), self.record()).await
+        let stored = recorder.record_running(access, self.record()).await;
+        if stored.as_ref().is_err_and(ToolError::is_rules_changed) {
+            // Nothing was stored: the call starts over under the new rules, and stores it then.
+            self.has_outside_effects.store(false, Ordering::Release);
+        }
+        stored
     }
 
     fn close(&self, error: Option<(ErrorKind, &str)>) {

@@ -6,8 +6,9 @@
 mod pattern;
 mod text;
 
-use crate::{Action, Grant, Result, Timestamp, ToolError, WsPath};
-use pattern::{CommandPrefix, Globs, HostPattern};
+use crate::toolset::name_for_models;
+use crate::{Action, Grant, Result, Timestamp, ToolError, Toolsets, WsPath};
+use pattern::{Case, CommandPrefix, Globs, HostPattern};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -93,7 +94,9 @@ pub enum Target<'a> {
     Code(&'a str),
     /// A host, with or without a port.
     Host(&'a str),
-    /// A repository or a key.
+    /// A repository of GitHub, whose names have no case.
+    Repository(&'a str),
+    /// The key of a memory.
     Name(&'a str),
     /// Nothing in particular.
     None,
@@ -127,6 +130,7 @@ struct CompiledRule {
 #[derive(Debug)]
 struct Patterns {
     paths: Globs,
+    repositories: Globs,
     commands: Vec<CommandPrefix>,
     hosts: Vec<HostPattern>,
     /// Whether it matches everything.
@@ -136,9 +140,12 @@ struct Patterns {
 impl Patterns {
     /// Compiles the patterns of an action, or of all actions. Those of commands and hosts need not be globs.
     fn compile(patterns: &[String], action: Option<Action>) -> Result<Self, String> {
-        let has_globs = !matches!(action, Some(Action::Exec | Action::Fetch));
+        let of = |is_needed| if is_needed { patterns } else { &[] };
+        let has_paths = !matches!(action, Some(Action::Exec | Action::Fetch | Action::GitHub));
+        let has_repositories = matches!(action, None | Some(Action::GitHub));
         Ok(Self {
-            paths: Globs::compile(if has_globs { patterns } else { &[] })?,
+            paths: Globs::compile(of(has_paths), Case::Sensitive)?,
+            repositories: Globs::compile(of(has_repositories), Case::Insensitive)?,
             commands: patterns.iter().map(|pattern| CommandPrefix::new(pattern)).collect(),
             hosts: patterns.iter().map(|pattern| HostPattern::new(pattern)).collect(),
             all: patterns.iter().any(|pattern| matches!(pattern.as_str(), "**" | "/**" | "*")),
@@ -150,6 +157,7 @@ impl Patterns {
             Target::Path { path, .. } => self.paths.matches(path),
             Target::Command(command) => self.commands.iter().any(|prefix| prefix.matches(command)),
             Target::Host(host) => self.hosts.iter().any(|pattern| pattern.matches(host)),
+            Target::Repository(name) => self.repositories.matches_name(name),
             Target::Name(name) => self.paths.matches_name(name),
             Target::Code(_) | Target::None => self.all,
         }
@@ -169,6 +177,14 @@ impl RuleList {
             return Err(ToolError::argument("rules", message));
         }
         rules.into_iter().map(CompiledRule::new).collect::<Result<_>>().map(Self)
+    }
+
+    /// Compiles rules that somebody sets now. Refuses also those that would never match.
+    pub fn compile_new(rules: Vec<Rule>, toolsets: &Toolsets) -> Result<Self> {
+        for rule in &rules {
+            rule.check(toolsets).map_err(|what| wrong_rule(rule, &what))?;
+        }
+        Self::compile(rules)
     }
 
     /// Whether it has no rules.
@@ -258,18 +274,36 @@ impl Rule {
 
     fn is_about_tool(&self, toolset: &str, tool: &str) -> bool {
         let Some(own) = &self.tool else { return true };
-        match own.split_once('/') {
-            Some((own_toolset, own_tool)) => {
-                (own_toolset == "*" || own_toolset == toolset) && (own_tool == "*" || own_tool == tool)
-            }
-            None => own == tool,
-        }
+        let (own_toolset, own_tool) = own.split_once('/').unwrap_or(("*", own));
+        // A tool has two spellings of its name.
+        let is_tool = || own_tool == "*" || own_tool == tool || name_for_models(own_tool) == name_for_models(tool);
+        (own_toolset == "*" || own_toolset == toolset) && is_tool()
     }
+
+    /// Returns why the rule would never match: its tool does not exist, or its hosts are none.
+    fn check(&self, toolsets: &Toolsets) -> Result<(), String> {
+        if let Some(own) = &self.tool {
+            let (toolset, tool) = own.split_once('/').unwrap_or(("*", own));
+            let mut named = toolsets.iter().filter(|one| toolset == "*" || one.name() == toolset);
+            if !named.any(|one| tool == "*" || one.find(tool).is_some()) {
+                return Err(format!("there is no tool '{own}'; write one such as `system/write_file` or `system/*`"));
+            }
+        }
+        if self.action == Some(Action::Fetch) {
+            return self.patterns.iter().chain(&self.except).try_for_each(|pattern| HostPattern::check(pattern));
+        }
+        Ok(())
+    }
+}
+
+/// Creates the error for a rule that cannot be used.
+fn wrong_rule(rule: &Rule, what: &str) -> ToolError {
+    ToolError::argument("rules", format!("The rule `{rule}` is wrong: {what}"))
 }
 
 impl CompiledRule {
     fn new(rule: Rule) -> Result<Self> {
-        let wrong = |what: String| ToolError::argument("rules", format!("The rule `{rule}` is wrong: {what}"));
+        let wrong = |what: String| wrong_rule(&rule, &what);
         for patterns in [&rule.patterns, &rule.except] {
             if patterns.len() > MAX_PATTERNS {
                 return Err(wrong(format!("it has {} patterns; the limit is {MAX_PATTERNS}", patterns.len())));

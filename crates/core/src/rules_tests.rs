@@ -26,6 +26,10 @@ fn effect_of_command(rules: &RuleList, command: &str) -> Option<RuleEffect> {
 fn path_patterns_match_from_the_root_and_across_folders_with_two_stars() {
     for (pattern, matching, others) in [
         ("docs/**", &["docs", "docs/a", "docs/a/b.md"][..], &["doc", "docsx", "a/docs/b", "Docs/a"][..]),
+        ("docs/", &["docs", "docs/a", "docs/a/b.md"], &["doc", "a/docs/b"]),
+        ("//docs//./**", &["docs", "docs/a"], &["a/docs/b"]),
+        ("../docs/x/../**", &["docs", "docs/a"], &["a/docs/b"]),
+        ("/", &["", "a", "a/b"], &[]),
         ("/docs/**", &["docs/a"], &["x/docs/a"]),
         ("./docs/*", &["docs/a"], &["docs/a/b"]),
         ("**/.env", &[".env", "a/.env", "a/b/.env"], &["a/.env.local", "a/.env/x"]),
@@ -43,6 +47,59 @@ fn path_patterns_match_from_the_root_and_across_folders_with_two_stars() {
         for at in others {
             assert_eq!(effect_at(&rules, Action::Write, at), None, "{pattern} {at}");
         }
+    }
+}
+
+fn effect_on(rule: &str, action: Action, target: Target<'_>) -> Option<RuleEffect> {
+    list(&[rule]).judge(&Question { toolset: "backend", tool: "x", action, target }).map(|rule| rule.effect)
+}
+
+#[test]
+fn rules_about_names_hold_however_the_name_is_written() {
+    for (rule, target) in [
+        ("deny github(octo/secrets)", Target::Repository("Octo/SECRETS")),
+        ("deny github(Octo/*)", Target::Repository("octo/secrets")),
+        ("deny *(octo/secrets)", Target::Repository("octo/Secrets")),
+    ] {
+        assert_eq!(effect_on(rule, Action::GitHub, target), Some(RuleEffect::Deny), "{rule}");
+    }
+    for (rule, key) in [("/priv/**", "/priv/x"), ("priv/**", "/priv/x"), ("a//b", "a//b"), ("priv/", "priv/")] {
+        let effect = effect_on(&format!("deny memory({rule})"), Action::Memory, Target::Name(key));
+        assert_eq!(effect, Some(RuleEffect::Deny), "{rule} {key}");
+    }
+    assert_eq!(effect_on("deny memory(private)", Action::Memory, Target::Name("Private")), None);
+    for (rule, host) in [
+        ("example.com", "example.com"),
+        ("EXAMPLE.com.", "example.com"),
+        ("example.com:443", "example.com"),
+        ("example.com:80", "example.com"),
+        ("*.example.com", "a.example.com:8443"),
+        ("[2001:db8::1]", "[2001:db8::1]:8443"),
+    ] {
+        let effect = effect_on(&format!("deny fetch({rule})"), Action::Fetch, Target::Host(host));
+        assert_eq!(effect, Some(RuleEffect::Deny), "{rule} {host}");
+    }
+    assert_eq!(effect_on("deny fetch(example.com:8443)", Action::Fetch, Target::Host("example.com")), None);
+}
+
+#[test]
+fn a_rule_about_a_tool_holds_for_both_spellings_of_its_name() {
+    for rule in ["deny tool(file/file_write)", "deny tool(file_write)", "deny tool(file.write)", "deny tool(file/*)"] {
+        let target = Target::None;
+        let question = Question { toolset: "file", tool: "file.write", action: Action::Write, target };
+        assert_eq!(list(&[rule]).judge(&question).map(|rule| rule.effect), Some(RuleEffect::Deny), "{rule}");
+    }
+}
+
+#[test]
+fn a_host_that_nothing_can_match_is_refused() {
+    for pattern in ["*", "**", "a", "example.com", "*.example.com", "example.com:80", "1.2.3.4", "[::1]", "[::1]:80"] {
+        assert_eq!(HostPattern::check(pattern), Ok(()), "{pattern}");
+    }
+    for pattern in
+        ["http://a.b", "a.b/c", "b\u{fc}cher.example", "*.*", "a..b", "[0:0::1]", "::1", "*.[::1]", "a b", "", "*a.b"]
+    {
+        assert!(HostPattern::check(pattern).is_err(), "{pattern}");
     }
 }
 
@@ -177,14 +234,14 @@ proptest! {
         let (one, other) = (path(&one), path(&other));
         let target = Target::Path { path: &one, overwrite: false };
         let pattern = grant_pattern(Action::Write, &target).unwrap();
-        let globs = Globs::compile(std::slice::from_ref(&pattern)).unwrap();
+        let globs = Globs::compile(std::slice::from_ref(&pattern), Case::Sensitive).unwrap();
         prop_assert!(globs.matches(&one), "{pattern}");
         prop_assert_eq!(globs.matches(&other), one == other, "{} {}", pattern, other);
     }
 
     #[test]
     fn what_matches_below_a_folder_is_foreseen(pattern in a_pattern(), at in a_path()) {
-        let globs = Globs::compile(std::slice::from_ref(&pattern)).unwrap();
+        let globs = Globs::compile(std::slice::from_ref(&pattern), Case::Sensitive).unwrap();
         let at = path(&at);
         if globs.matches(&at) {
             for folder in at.ancestors() {

@@ -137,9 +137,9 @@ impl CallCx {
     /// Stores durably that the call is running. Must be called before the call has an effect outside of the workspace's
     /// files: then a crash leaves a trace of it, and the record is written at the end of the call with its true outcome,
     /// not with its commit. Fails, and stores nothing, if the caller
-    /// has not the role that the tool needs.
+    /// has not the role that the tool needs, or if the rules that the call was judged by have changed.
     pub async fn begin_outside_effects(&self) -> Result<()> {
-        self.record.begin_outside_effects(self.action.needs()).await
+        self.record.begin_outside_effects(self.access(self.action.needs())).await
     }
 
     /// Whether the call may go on to this host without asking a person. A call that was approved for one host is not

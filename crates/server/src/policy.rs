@@ -8,7 +8,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use toolrest_core::rules::{ApprovalMode, FetchHosts, GrantList, Rule, RuleList, RuleLists};
-use toolrest_core::{Caller, MemberRules, Policy, Result, Role, RulesInForce, ToolError, UserId, WorkspaceId};
+use toolrest_core::{
+    Caller, MemberRules, Policy, Result, Role, RulesInForce, ToolError, Toolsets, UserId, WorkspaceId,
+};
 use toolrest_store::Store;
 
 /// Maximum number of workspaces whose compiled rules are kept in memory.
@@ -52,8 +54,8 @@ struct Compiled {
 }
 
 impl StoredPolicy {
-    pub(crate) fn new(store: Arc<dyn Store>, settings: &Settings) -> Result<Self> {
-        let server = Arc::new(RuleList::compile(settings.policy.rules.clone())?);
+    pub(crate) fn new(store: Arc<dyn Store>, settings: &Settings, toolsets: &Toolsets) -> Result<Self> {
+        let server = Arc::new(RuleList::compile_new(settings.policy.rules.clone(), toolsets)?);
         let mode = settings.policy.approvals;
         let lists = RuleLists { server: Arc::clone(&server), workspace: Arc::default() };
         let fetch_hosts = Arc::new(FetchHosts::new(settings.web.fetch_hosts.iter().map(String::as_str)));

@@ -203,9 +203,9 @@ impl Runtime {
         let services =
             programs::start(&settings, memories, Arc::<SecretVault>::clone(&secrets), outside, options.sandbox).await;
         warn_of_shared_programs(&settings, services.executor.shared());
-        let policy = Arc::new(StoredPolicy::new(Arc::clone(&store), &settings)?);
         let RuntimeOptions { toolsets, approver, sandbox: _ } = options;
         let toolsets = toolsets.into_iter().fold(toolrest_toolsets::all(&services), Toolsets::with);
+        let policy = Arc::new(StoredPolicy::new(Arc::clone(&store), &settings, &toolsets)?);
         let engine = Engine::new(
             toolsets,
             Arc::<StoredWorkspaces>::clone(&workspaces),

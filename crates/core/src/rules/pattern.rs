@@ -17,16 +17,16 @@ pub(super) struct Globs {
 
 impl Globs {
     /// Compiles globs. `docs/**` also matches the folder `docs` itself.
-    pub(super) fn compile(patterns: &[String]) -> Result<Self, String> {
+    pub(super) fn compile(patterns: &[String], case: Case) -> Result<Self, String> {
         let mut set = GlobSetBuilder::new();
         let mut prefixes = Vec::new();
         for pattern in patterns {
             let pattern = from_root(pattern);
-            set.add(glob(pattern)?);
+            set.add(glob(&pattern, case)?);
             if let Some(folder) = pattern.strip_suffix("/**") {
-                set.add(glob(folder)?);
+                set.add(glob(folder, case)?);
             }
-            prefixes.push(literal_prefix(pattern));
+            prefixes.push(literal_prefix(&pattern));
         }
         let set = set.build().map_err(|error| error.to_string())?;
         Ok(Self { set, prefixes })
@@ -36,8 +36,9 @@ impl Globs {
         self.set.is_match(path.without_slash())
     }
 
+    /// Whether a glob matches a name, which need not be written like a path: `/a` and `a//b` are keys of memories.
     pub(super) fn matches_name(&self, name: &str) -> bool {
-        self.set.is_match(name)
+        self.set.is_match(name) || self.set.is_match(from_root(name).trim_end_matches("/**"))
     }
 
     /// Whether a glob may match something below a folder.
@@ -54,14 +55,38 @@ impl Globs {
     }
 }
 
-/// Removes what a pattern may begin with: all patterns are from the root.
-fn from_root(pattern: &str) -> &str {
-    let pattern = pattern.trim();
-    pattern.strip_prefix("./").or_else(|| pattern.strip_prefix('/')).unwrap_or(pattern)
+/// Whether globs distinguish upper and lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Case {
+    Sensitive,
+    Insensitive,
 }
 
-fn glob(pattern: &str) -> Result<Glob, String> {
-    GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build().map_err(|error| error.to_string())
+/// Returns a pattern in the form of the paths that it is compared with: from the root, without empty names, `.` and `..`. A
+/// pattern in another form would match nothing, and a rule that denies nothing is worse than none. With a slash at its end
+/// it is about a folder and everything in it.
+fn from_root(pattern: &str) -> String {
+    let pattern = pattern.trim();
+    let mut names = Vec::new();
+    for name in pattern.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+    if names.is_empty() || pattern.ends_with('/') {
+        names.push("**");
+    }
+    names.join("/")
+}
+
+fn glob(pattern: &str, case: Case) -> Result<Glob, String> {
+    let mut builder = GlobBuilder::new(pattern);
+    builder.literal_separator(true).backslash_escape(true).case_insensitive(case == Case::Insensitive);
+    builder.build().map_err(|error| error.to_string())
 }
 
 /// Returns the folder that a glob begins with, without special characters.
@@ -99,7 +124,31 @@ pub(super) struct HostPattern {
 impl HostPattern {
     pub(super) fn new(pattern: &str) -> Self {
         let (host, port) = split_port(pattern.trim());
-        Self { host, port }
+        Self { host: host.strip_suffix('.').unwrap_or(&host).to_owned(), port }
+    }
+
+    /// Returns why a text is not a host, so that a pattern which would match nothing is not accepted.
+    pub(super) fn check(pattern: &str) -> Result<(), String> {
+        let own = Self::new(pattern).host;
+        let name = own.strip_prefix("*.").unwrap_or(&own);
+        let is_name = |name: &str| {
+            let is_part = |part: &str| {
+                !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+            };
+            name.split('.').all(is_part)
+        };
+        let address = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let is_address = address.is_some_and(|text| {
+            // Compared as text, so it must be written in the one form that addresses of the web have.
+            text.parse::<std::net::Ipv6Addr>().is_ok_and(|address| address.to_string() == text)
+        });
+        if matches!(own.as_str(), "*" | "**") || is_name(name) || (is_address && name == own) {
+            return Ok(());
+        }
+        Err(format!(
+            "'{pattern}' is not a host; write one such as `example.com`, `*.example.com`, `example.com:8443` or \
+             `[2001:db8::1]`, without a scheme and a path, in letters of ASCII (`xn--…`)"
+        ))
     }
 
     pub(super) fn matches(&self, host: &str) -> bool {
@@ -109,7 +158,9 @@ impl HostPattern {
             (_, Some(domain)) => host.strip_suffix(domain).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
             (own, None) => host == own,
         };
-        is_host && self.port.as_ref().is_none_or(|own| Some(own) == port.as_ref())
+        // A host without a port is at the usual one of its scheme.
+        let is_port = |own: &String| port.as_ref().map_or(matches!(own.as_str(), "80" | "443"), |port| port == own);
+        is_host && self.port.as_ref().is_none_or(is_port)
     }
 }
 
@@ -149,7 +200,7 @@ pub fn grant_pattern(_action: Action, target: &Target<'_>) -> Option<String> {
             (!words.is_empty()).then(|| words.join(" "))
         }
         Target::Host(host) => Some((*host).to_owned()),
-        Target::Name(name) => Some(escaped(name)),
+        Target::Repository(name) | Target::Name(name) => Some(escaped(name)),
         // What is not known exactly cannot be granted.
         Target::Code(_) | Target::None => None,
     }

@@ -71,8 +71,35 @@ const KEYWORDS: [&str; 17] = [
     "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "function", "select",
     "in", "[[", "alias",
 ];
+/// Builtins of the shell that evaluate their arguments, or change what later commands mean.
+const EVALUATING_BUILTINS: [&str; 24] = [
+    "bind",
+    "compgen",
+    "complete",
+    "compopt",
+    "declare",
+    "enable",
+    "export",
+    "fc",
+    "getopts",
+    "hash",
+    "history",
+    "jobs",
+    "let",
+    "local",
+    "mapfile",
+    "read",
+    "readarray",
+    "readonly",
+    "set",
+    "shopt",
+    "typeset",
+    "unalias",
+    "unset",
+    "wait",
+];
 /// Options with which programs run other programs.
-const RUNNING_OPTIONS: [(&str, &[&str]); 8] = [
+const RUNNING_OPTIONS: [(&str, &[&str]); 13] = [
     ("find", &["-exec", "-execdir", "-ok", "-okdir", "-delete"]),
     ("fd", &["-x", "-X", "--exec", "--exec-batch"]),
     (
@@ -106,7 +133,15 @@ const RUNNING_OPTIONS: [(&str, &[&str]); 8] = [
     ("rsync", &["-e", "--rsh", "--rsync-path"]),
     ("make", &["-c", "--eval"]),
     ("cargo", &["-c", "--config"]),
+    // The shell evaluates the index of a variable that they name.
+    ("printf", &["-v"]),
+    ("test", &["-v", "-R"]),
+    ("sort", &["--compress-program"]),
+    ("split", &["--filter"]),
+    ("zip", &["-TT", "--unzip-command"]),
 ];
+/// Builtins that change the working folder.
+const MOVING_BUILTINS: [&str; 3] = ["cd", "popd", "pushd"];
 /// Folders whose programs are known by their names alone.
 const PROGRAM_FOLDERS: [&str; 5] = ["/bin/", "/sbin/", "/usr/bin/", "/usr/local/bin/", "/usr/sbin/"];
 /// Subcommands of git that run programs.
@@ -119,13 +154,20 @@ pub fn simple_commands(line: &str) -> Option<Vec<String>> {
     let mut commands = Vec::new();
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
-    let mut is_joined = false;
+    let (mut is_joined, mut has_moved) = (false, false);
     let mut chars = line.chars().peekable();
     let mut end = |words: &mut Vec<String>| -> Option<bool> {
         if words.is_empty() {
             return Some(false);
         }
-        commands.push(checked(&std::mem::take(words))?);
+        let command = checked(&std::mem::take(words))?;
+        let program = command.split(' ').next().unwrap_or_default();
+        // In another folder, a relative path is another program.
+        if has_moved && program.contains('/') && !program.starts_with('/') {
+            return None;
+        }
+        has_moved |= MOVING_BUILTINS.contains(&program);
+        commands.push(command);
         Some(true)
     };
     while let Some(c) = chars.next() {
@@ -178,7 +220,7 @@ pub fn simple_commands(line: &str) -> Option<Vec<String>> {
 fn checked(words: &[String]) -> Option<String> {
     let first = words.first()?;
     let name = first.rsplit('/').next().unwrap_or(first);
-    let is_shell = WRAPPERS.contains(&name) || KEYWORDS.contains(&name) || name.starts_with("ld-");
+    let is_shell = [&WRAPPERS[..], &KEYWORDS, &EVALUATING_BUILTINS].concat().contains(&name) || name.starts_with("ld-");
     if first.contains('=') || first.contains('\u{a0}') || name.is_empty() || is_shell {
         return None;
     }
@@ -187,6 +229,11 @@ fn checked(words: &[String]) -> Option<String> {
         return None;
     }
     if name == "git" && !arguments.first().is_none_or(|word| is_plain_subcommand(word)) {
+        return None;
+    }
+    // A path that leads back and forth is another name of the program.
+    let mut folders = first.strip_prefix("./").unwrap_or(first).split('/').skip(usize::from(first.starts_with('/')));
+    if folders.any(|folder| matches!(folder, "" | "." | "..")) {
         return None;
     }
     // A rule about `rm` is also about `/bin/rm`.
@@ -205,7 +252,9 @@ fn runs_program(name: &str, word: &str) -> bool {
         if is_short && is_cluster {
             return word.contains(&option[1..]);
         }
-        word == *option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
+        let name = word.split_once('=').map_or(word, |(name, _)| name);
+        // Long options can be shortened.
+        name == *option || (name.len() > 2 && name.starts_with("--") && option.starts_with(name))
     })
 }
 

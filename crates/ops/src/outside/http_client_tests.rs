@@ -166,6 +166,8 @@ fn only_addresses_of_the_web_without_credentials_are_accepted() {
         "http://exa mple.com/",
         "http://example.com/\r\nHost: x",
         "http://example.com:99999/",
+        "http://example.com../",
+        "http://./",
     ] {
         assert!(HttpUrl::parse(text).is_err(), "{text}");
     }

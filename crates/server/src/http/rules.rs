@@ -39,7 +39,7 @@ pub(crate) async fn replace(State(app): State<Arc<App>>, target: WorkspaceReques
         Ok(rules) => rules,
         Err(error) => target.refuse(&app, error).await?,
     };
-    if let Err(error) = RuleList::compile(rules.rules.clone()) {
+    if let Err(error) = RuleList::compile_new(rules.rules.clone(), app.engine.toolsets()) {
         target.refuse::<()>(&app, error).await?;
     }
     let body = serde_json::to_string(&rules).map_err(ToolError::internal)?;

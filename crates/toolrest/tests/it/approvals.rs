@@ -399,7 +399,8 @@ async fn rules_hold_at_once_and_need_the_current_revision(on: On) {
 
 async fn a_rule_that_is_wrong_is_refused_with_its_reason(on: On) {
     let workspace = on.workspace().await;
-    for rule in ["forbid write(x)", "deny wirte(x)", "deny write(", "deny write([)"] {
+    let never_matching = ["deny tool(system/writefile)", "deny tool(sytem/*)", "deny fetch(https://example.com/a)"];
+    for rule in ["forbid write(x)", "deny wirte(x)", "deny write(", "deny write([)"].into_iter().chain(never_matching) {
         let reply = workspace.send("PUT", "/rules", Some(&json!({"rules": [rule]}))).await;
         let body = reply.refused(400, "VALIDATION_ERROR");
         assert!(text_at(&body, "/error").len() > 10, "{reply}");

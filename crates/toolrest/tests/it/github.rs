@@ -151,8 +151,10 @@ async fn rules_name_repositories_and_the_token_is_in_no_record() {
         .env("TOOLREST__LOG__LEVEL", "debug")
         .start();
     let workspace = crate::local_folder::local_workspace(&server).await;
-    let denied = json!({"pr_url": pull_request("secret/demo", 1)});
-    BACKEND.refused(&workspace, 403, "APPROVAL_DENIED", "github_merge_pr", denied).await;
+    for repository in ["secret/demo", "Secret/demo", "SECRET/Demo"] {
+        let denied = json!({"pr_url": pull_request(repository, 1)});
+        BACKEND.refused(&workspace, 403, "APPROVAL_DENIED", "github_merge_pr", denied).await;
+    }
     let wrong = json!({"pr_url": pull_request("octo/demo", 1)});
     let message = BACKEND.refused(&workspace, 501, "NOT_CONFIGURED", "github_get_pr_details", wrong).await;
     assert!(message.contains("does not accept the access token: Bad credentials"), "{message}");

@@ -45,6 +45,25 @@ async fn a_host_that_is_not_listed_asks_and_is_not_reached_before() {
     SYSTEM.ok(&workspace, "web_search", json!({"query": "x"})).await;
 }
 
+on_both_databases![new_rules_bind_the_next_request];
+
+async fn new_rules_bind_the_next_request(on: On) {
+    let workspace = on.workspace().await;
+    let agent = crate::approvals::key(&workspace).await;
+    let path = format!("/new-rules-{}", workspace.id);
+    let url = web(&path);
+    let (this, other) = (format!("deny fetch({})", host_of(&url)), "deny fetch(other.example)".to_owned());
+    for (rule, status) in [(&this, 403), (&other, 200), (&this, 403), (&other, 200), (&this, 403)] {
+        crate::approvals::set_rules(&workspace, json!({"rules": [rule], "approvals": "off"})).await;
+        assert_eq!(fetch_status(&agent, &url).await, status, "{rule}");
+        let save = json!({"key": "k", "value": "v"});
+        assert_eq!(agent.call_of("backend", "memory_save", &save).await.status, 200, "{rule}");
+    }
+    assert_eq!(WebHost::web().received(&path).len(), 2);
+    let calls = workspace.get("/calls?tool=web_fetch").await.success();
+    assert_eq!(crate::on::list_at(&calls, "/calls").len(), 5, "{calls}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rules_about_hosts_bind_redirects_too() {
     let other = WebHost::start(WEB_ADDRESS, crate::web_pages::answer);

@@ -58,7 +58,9 @@ impl HttpUrl {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(BadUrl::UserInfo);
         }
-        if url.host_str().is_none_or(str::is_empty) {
+        // One dot may follow a name. With more of them it would be another name for rules than for the resolver.
+        let name = url.host_str().map(|host| host.strip_suffix('.').unwrap_or(host));
+        if name.is_none_or(|name| name.is_empty() || name.ends_with('.')) {
             return Err(BadUrl::Malformed(url.to_string()));
         }
         url.set_fragment(None);
