@@ -262,9 +262,7 @@ impl<T: Tool> Erased<T> {
             // Some clients require `properties`, also if there are none.
             schema.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
         }
-        for (_, property) in input["properties"].as_object_mut().into_iter().flatten() {
-            optional_without_null(property);
-        }
+        make_portable(&mut input);
         let mut output = schema_of::<T::Output>(SchemaSettings::draft2020_12().for_serialize());
         if let Some(properties) = output["properties"].as_object_mut() {
             properties.insert("warnings".to_owned(), warnings_schema());
@@ -273,15 +271,46 @@ impl<T: Tool> Erased<T> {
     }
 }
 
-/// Removes `null` from the type of an optional argument: `required` says that it is optional, and `null` confuses
-/// clients.
-fn optional_without_null(property: &mut Value) {
+/// Reduces the schema of arguments to what every model takes: optional properties do not allow `null`, and numbers have no
+/// formats, which JSON Schema does not know.
+fn make_portable(schema: &mut Value) {
+    if schema["type"] != "string"
+        && let Some(schema) = schema.as_object_mut()
+    {
+        schema.remove("format");
+    }
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    for (name, property) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        if !required.iter().any(|required| required == name) {
+            remove_null(property);
+        }
+        make_portable(property);
+    }
+    for inner in ["items", "additionalProperties"] {
+        schema.get_mut(inner).filter(|inner| inner.is_object()).into_iter().for_each(make_portable);
+    }
+    for alternatives in ["anyOf", "oneOf"] {
+        let alternatives = schema.get_mut(alternatives).and_then(Value::as_array_mut);
+        alternatives.into_iter().flatten().for_each(make_portable);
+    }
+}
+
+/// Removes `null` from the schema of an optional property: `required` says that it is optional.
+fn remove_null(property: &mut Value) {
+    if property.get("default").is_some_and(Value::is_null)
+        && let Some(property) = property.as_object_mut()
+    {
+        property.remove("default");
+    }
     if let Some(kinds) = property["type"].as_array().cloned() {
         let kinds: Vec<Value> = kinds.into_iter().filter(|kind| kind != "null").collect();
         property["type"] = if let [only] = &kinds[..] { only.clone() } else { kinds.into() };
     }
     if let Some(values) = property.get_mut("enum").and_then(Value::as_array_mut) {
         values.retain(|value| !value.is_null());
+    }
+    if let Some(alternatives) = property.get_mut("anyOf").and_then(Value::as_array_mut) {
+        alternatives.retain(|alternative| alternative["type"] != "null");
     }
 }
 

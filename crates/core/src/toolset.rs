@@ -28,6 +28,10 @@ pub trait Dialect: Send + Sync {
     fn notice(&self, notice: &Notice) -> String {
         notice.text.clone()
     }
+    /// Returns the schema of a successful answer, around that of the result.
+    fn answer_schema(&self, result: Value) -> Value {
+        result
+    }
     /// Whether every call needs a correlation id.
     fn needs_correlation(&self) -> bool {
         false
@@ -150,9 +154,15 @@ impl Toolset {
                         "input_schema": tool.input_schema(),
                         "output_schema": tool.output_schema(),
                     }),
+                    // Strict functions have no optional arguments.
                     CatalogueFormat::OpenAi => json!({
                         "type": "function",
-                        "function": { "name": name, "description": description, "parameters": tool.input_schema() },
+                        "function": {
+                            "name": name,
+                            "description": description,
+                            "parameters": tool.input_schema(),
+                            "strict": false,
+                        },
                     }),
                     CatalogueFormat::Anthropic => json!({
                         "name": name,
