@@ -70,7 +70,7 @@ impl ApprovalState {
 }
 
 /// One thing that a call does and that a person must allow.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Ask {
     /// The action.
     pub action: Action,
@@ -87,7 +87,7 @@ pub struct Ask {
 }
 
 /// What a call would do, as it is shown to a person.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalPreview {
     /// A unified diff of every file that it would change.
     pub diff: String,
@@ -169,7 +169,7 @@ impl Approval {
 }
 
 /// A decision about an approval.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decided {
     /// What was decided.
     pub verdict: Verdict,
@@ -231,7 +231,7 @@ pub struct NewRules {
 }
 
 /// What a person decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The call runs.
@@ -261,7 +261,7 @@ pub struct Execution {
 }
 
 /// Something that happened to an approval.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalEvent {
     /// Counts the events of the approval, from 1.
     pub seq: i64,
@@ -283,7 +283,7 @@ pub struct ApprovalEvent {
 }
 
 /// A permission to store: it lifts `ask`, never `deny`. With `is_denial` it refuses what it covers without asking.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NewGrant {
     /// The action.
     pub action: Action,
@@ -296,7 +296,7 @@ pub struct NewGrant {
 }
 
 /// A stored grant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Grant {
     /// Its id.
     pub id: GrantId,

@@ -1,11 +1,12 @@
 //! Events about changes to files, made by anybody.
 
 use crate::WsPath;
+use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
 /// A change to a file or folder.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum FileEvent {
     /// It was created.

@@ -1,6 +1,7 @@
 //! The feed: commits, finished calls and approvals of a workspace, in an order in which a reader can continue after any event.
 
 use crate::{ApprovalId, ApprovalState, CallId, CommitId, EffectKind, KeyId, Timestamp, UserId, WsPath};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -84,7 +85,7 @@ pub struct FeedEvent {
 }
 
 /// What an event is about.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum FeedRecord {
     /// Files were changed.
@@ -107,7 +108,7 @@ impl FeedRecord {
 }
 
 /// Something that happened to an approval.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ApprovalFeedEvent {
     /// The approval.
     pub id: ApprovalId,
@@ -134,7 +135,7 @@ pub struct ApprovalFeedEvent {
 }
 
 /// A commit.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CommitEvent {
     /// Its id.
     pub id: CommitId,
@@ -157,7 +158,7 @@ pub struct CommitEvent {
 }
 
 /// What a commit did at one path.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathChange {
     /// What happened.
     pub op: EffectKind,
@@ -169,7 +170,7 @@ pub struct PathChange {
 }
 
 /// A call that ended.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CallEvent {
     /// Its id.
     pub id: CallId,

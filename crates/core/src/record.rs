@@ -8,6 +8,7 @@
 use crate::redact::MAX_ARGS_BYTES;
 use crate::{Access, CallId, Caller, CommitId, ErrorKind, Result, Timestamp, ToolError, UserId, WorkspaceId, WsPath};
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::{
@@ -61,7 +62,7 @@ impl CallDetails {
 }
 
 /// The record of one call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CallRecord {
     /// The workspace.
     #[serde(skip)]
@@ -84,6 +85,7 @@ pub struct CallRecord {
     pub path: Option<WsPath>,
     /// The arguments as redacted JSON; none in records of earlier releases.
     #[serde(serialize_with = "as_json")]
+    #[schemars(with = "Option<serde_json::Value>")]
     pub args: Option<String>,
     /// `ok`, `interrupted` or the name of the error kind; none while the call is running.
     pub outcome: Option<Cow<'static, str>>,

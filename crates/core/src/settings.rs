@@ -37,7 +37,7 @@ pub struct RunSettings {
 
 /// A change to the settings of a workspace. A value sets the setting, null resets it, a missing field leaves it as it
 /// is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WorkspaceSettingsPatch {
     /// Limits of programs that run in it.
@@ -46,7 +46,7 @@ pub struct WorkspaceSettingsPatch {
 }
 
 /// A change to [`RunSettings`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunSettingsPatch {
     /// Maximum run time.

@@ -6,6 +6,7 @@ mod budget;
 mod calls;
 mod chats;
 mod content;
+mod describe;
 mod events;
 mod files;
 mod health;
@@ -14,11 +15,13 @@ mod keys;
 mod mcp;
 mod members;
 mod metrics;
+mod openapi;
 mod page;
 mod query;
 mod recording;
 mod reply;
 mod request;
+mod routes;
 mod rules;
 mod secrets;
 mod sign_in;
@@ -32,10 +35,8 @@ use crate::runtime::Runtime;
 use crate::settings::Settings;
 use crate::tool_backend::ServedWorkspace;
 use axum::body::Body;
-use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 use budget::{Budget, Scope};
 use futures_util::FutureExt;
@@ -44,6 +45,7 @@ use http::{HeaderName, HeaderValue, Request, StatusCode, header};
 pub(crate) use mcp::McpState;
 use reply::Failure;
 use request::{KeyAction, Peer};
+use routes::{Route, routes};
 use std::{
     net::{IpAddr, SocketAddr},
     ops::Deref,
@@ -51,7 +53,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolrest_core::{Action, ErrorKind, FairQueue, QueueLimits, Result, ToolError};
+use toolrest_core::{ErrorKind, FairQueue, QueueLimits, Result, ToolError};
 use toolrest_ops::outside::AddressRange;
 use tower::ServiceExt;
 use tracing::Instrument;
@@ -82,6 +84,8 @@ pub(crate) struct App {
     pub(crate) event_streams: FairQueue,
     /// What the routes of the Model Context Protocol share.
     pub(crate) mcp: McpState,
+    /// The OpenAPI description, made when it is first asked for.
+    pub(crate) openapi: std::sync::OnceLock<axum::body::Bytes>,
 }
 
 impl App {
@@ -110,6 +114,7 @@ impl App {
             stopping: tokio::sync::watch::Sender::new(false),
             event_streams,
             mcp: McpState::default(),
+            openapi: std::sync::OnceLock::new(),
             runtime,
         }
     }
@@ -121,132 +126,6 @@ impl Deref for App {
     fn deref(&self) -> &Runtime {
         &self.runtime
     }
-}
-
-/// A method and a path, with the function that answers them. Unless it is marked with [`Route::for_keys`], only persons can
-/// use it.
-struct Route {
-    #[allow(dead_code, reason = "for the test that compares the routes with docs/api.md")]
-    method: MethodFilter,
-    path: &'static str,
-    handler: MethodRouter<Arc<App>>,
-    key_action: Option<Action>,
-    /// The name under which the change of a workspace is recorded.
-    change: Option<&'static str>,
-}
-
-impl Route {
-    fn new<H: Handler<T, Arc<App>>, T: 'static>(method: MethodFilter, path: &'static str, handler: H) -> Self {
-        Self { method, path, handler: on(method, handler), key_action: None, change: None }
-    }
-
-    fn get<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Self {
-        Self::new(MethodFilter::GET, path, handler)
-    }
-
-    fn post<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Self {
-        Self::new(MethodFilter::POST, path, handler)
-    }
-
-    fn put<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Self {
-        Self::new(MethodFilter::PUT, path, handler)
-    }
-
-    fn patch<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Self {
-        Self::new(MethodFilter::PATCH, path, handler)
-    }
-
-    fn delete<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Self {
-        Self::new(MethodFilter::DELETE, path, handler)
-    }
-
-    /// Lets agent keys with this action use the route.
-    fn for_keys(self, action: Action) -> Self {
-        Self { key_action: Some(action), ..self }
-    }
-
-    /// Has the requests recorded as changes of this name.
-    fn recorded_as(self, name: &'static str) -> Self {
-        Self { change: Some(name), ..self }
-    }
-}
-
-/// All routes. A test compares them with docs/api.md. The routes of tools check the scope of a key for each tool.
-fn routes() -> Vec<Route> {
-    vec![
-        Route::get("/health", health::live),
-        Route::get("/ready", health::ready),
-        Route::get("/metrics", metrics::show),
-        Route::get("/api/v1/health", health::live),
-        Route::get("/sign-in", sign_in::by_link),
-        Route::post("/api/v1/auth/register", accounts::register),
-        Route::post("/api/v1/auth/login", accounts::login),
-        Route::post("/api/v1/auth/refresh", accounts::refresh),
-        Route::post("/api/v1/auth/logout", accounts::logout),
-        Route::get("/api/v1/auth/me", accounts::me),
-        Route::get("/api/v1/toolsets", tools::toolsets),
-        Route::get("/api/v1/toolsets/{toolset}", tools::catalogue),
-        Route::get("/api/v1/workspaces", workspaces::list).for_keys(Action::Read),
-        Route::post("/api/v1/workspaces", workspaces::create),
-        Route::get("/api/v1/workspaces/{workspace}", workspaces::show).for_keys(Action::Read),
-        Route::patch("/api/v1/workspaces/{workspace}", workspaces::change).recorded_as("change_workspace"),
-        Route::delete("/api/v1/workspaces/{workspace}", workspaces::remove).recorded_as("delete_workspace"),
-        Route::post("/api/v1/workspaces/{workspace}/tools", tools::call_workspace),
-        Route::post("/api/v1/workspaces/{workspace}/toolsets/{toolset}", tools::call),
-        Route::post("/mcp", mcp::of_key),
-        Route::post("/api/v1/workspaces/{workspace}/mcp", mcp::of_workspace),
-        Route::get("/api/v1/workspaces/{workspace}/members", members::list),
-        Route::post("/api/v1/workspaces/{workspace}/members", members::add).recorded_as("add_member"),
-        Route::patch("/api/v1/workspaces/{workspace}/members/{user}", members::set_role).recorded_as("set_role"),
-        Route::delete("/api/v1/workspaces/{workspace}/members/{user}", members::remove).recorded_as("remove_member"),
-        Route::get("/api/v1/workspaces/{workspace}/keys", keys::list),
-        Route::post("/api/v1/workspaces/{workspace}/keys", keys::create).recorded_as("create_key"),
-        Route::patch("/api/v1/workspaces/{workspace}/keys/{key}", keys::change).recorded_as("change_key"),
-        Route::delete("/api/v1/workspaces/{workspace}/keys/{key}", keys::revoke).recorded_as("revoke_key"),
-        Route::get("/api/v1/workspaces/{workspace}/content/{*path}", content::download).for_keys(Action::Read),
-        Route::get("/api/v1/workspaces/{workspace}/events", events::listen).for_keys(Action::Read),
-        Route::get("/api/v1/workspaces/{workspace}/files/{file}", files::show).for_keys(Action::Read),
-        Route::get("/api/v1/workspaces/{workspace}/files/{file}/versions", files::versions).for_keys(Action::Read),
-        Route::get("/api/v1/workspaces/{workspace}/files/{file}/versions/{version}", files::version)
-            .for_keys(Action::Read),
-        Route::post("/api/v1/workspaces/{workspace}/files/{file}/restore", files::restore)
-            .for_keys(Action::Write)
-            .recorded_as("restore"),
-        Route::get("/api/v1/workspaces/{workspace}/history/{*path}", files::history).for_keys(Action::Read),
-        Route::get("/api/v1/workspaces/{workspace}/trash", files::trash).for_keys(Action::Read),
-        Route::get("/api/v1/workspaces/{workspace}/commits", files::commits).for_keys(Action::Read),
-        Route::get("/api/v1/workspaces/{workspace}/commits/{commit}", files::commit_info).for_keys(Action::Read),
-        Route::get("/api/v1/workspaces/{workspace}/commits/{commit}/diff", files::diff).for_keys(Action::Read),
-        Route::post("/api/v1/workspaces/{workspace}/commits/{commit}/undo", files::undo)
-            .for_keys(Action::Write)
-            .recorded_as("undo"),
-        Route::get("/api/v1/workspaces/{workspace}/calls", calls::list).for_keys(Action::Read),
-        Route::get("/api/v1/workspaces/{workspace}/approvals", approvals::list).for_keys(Action::Read),
-        Route::post("/api/v1/workspaces/{workspace}/approvals/decisions", approvals::decide_many).recorded_as("decide"),
-        Route::get("/api/v1/workspaces/{workspace}/approvals/{approval}", approvals::show).for_keys(Action::Read),
-        Route::delete("/api/v1/workspaces/{workspace}/approvals/{approval}", approvals::withdraw)
-            .for_keys(Action::Read)
-            .recorded_as("withdraw"),
-        Route::post("/api/v1/workspaces/{workspace}/approvals/{approval}/preview", approvals::preview),
-        Route::post("/api/v1/workspaces/{workspace}/approvals/{approval}/decision", approvals::decide)
-            .recorded_as("decide"),
-        Route::get("/api/v1/workspaces/{workspace}/secrets", secrets::list),
-        Route::put("/api/v1/workspaces/{workspace}/secrets/{name}", secrets::set).recorded_as("set_secret"),
-        Route::delete("/api/v1/workspaces/{workspace}/secrets/{name}", secrets::remove).recorded_as("delete_secret"),
-        Route::get("/api/v1/workspaces/{workspace}/rules", rules::list),
-        Route::put("/api/v1/workspaces/{workspace}/rules", rules::replace).recorded_as("set_rules"),
-        Route::get("/api/v1/workspaces/{workspace}/grants", rules::grants),
-        Route::delete("/api/v1/workspaces/{workspace}/grants", rules::revoke_grants).recorded_as("revoke_grants"),
-        Route::delete("/api/v1/workspaces/{workspace}/grants/{grant}", rules::revoke_grant).recorded_as("revoke_grant"),
-        Route::post("/api/v1/workspaces/{workspace}/policy/check", rules::check),
-        Route::post("/api/v1/workspaces/{workspace}/chats", chats::create)
-            .for_keys(Action::Write)
-            .recorded_as("create_chat"),
-        Route::get("/api/v1/workspaces/{workspace}/chats/{chat}", chats::show).for_keys(Action::Read),
-        Route::post("/api/v1/workspaces/{workspace}/chats/{chat}/messages", chats::add_message)
-            .for_keys(Action::Write)
-            .recorded_as("add_message"),
-    ]
 }
 
 /// What is served at one of the server's addresses.

@@ -2,12 +2,13 @@
 
 use crate::error::Result;
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
 use toolrest_core::{ErrorKind, Timestamp, ToolError, UserId};
 
 /// An account, without its secrets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct User {
     /// Its id.
     pub id: UserId,

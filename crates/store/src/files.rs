@@ -3,6 +3,7 @@
 use crate::error::{Result, StoreError};
 use crate::plan::FileRow;
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, sync::Arc};
 use toolrest_core::{
@@ -104,7 +105,7 @@ impl CallInfo {
 }
 
 /// A conversation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Chat {
     /// Its id, which is also that of its file.
     pub id: ChatId,
@@ -121,7 +122,7 @@ pub struct Chat {
 }
 
 /// One message of a chat.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Message {
     /// Its id.
     pub id: uuid::Uuid,

@@ -6,6 +6,7 @@
 
 use crate::error::{Result, StoreError};
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Serialize;
 use toolrest_core::{Access, Action, ActionSet, ErrorKind, KeyId, Role, Timestamp, ToolError, UserId, WorkspaceId};
 
@@ -16,7 +17,7 @@ pub const MAX_LIVE_KEYS: i64 = 100;
 pub(crate) const MAX_LISTED_KEYS: i64 = 1_000;
 
 /// An agent key, without its secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KeyInfo {
     /// Its id.
     pub id: KeyId,
@@ -27,6 +28,7 @@ pub struct KeyInfo {
     /// The toolsets that it may call.
     pub toolsets: Vec<String>,
     /// What it may do.
+    #[schemars(with = "Vec<Action>")]
     pub actions: ActionSet,
     /// When it was created.
     pub created_at: Timestamp,

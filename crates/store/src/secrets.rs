@@ -2,6 +2,7 @@
 
 use crate::error::{Result, StoreError};
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Serialize;
 use toolrest_core::{Access, ErrorKind, Timestamp, ToolError, UserId, WorkspaceId};
 
@@ -20,7 +21,7 @@ pub struct SealedSecret {
 }
 
 /// What is shown of a secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SecretInfo {
     /// Its name.
     pub name: String,

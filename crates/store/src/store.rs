@@ -6,6 +6,7 @@ use crate::{
     KeyStore, RuleStore, SecretStore,
 };
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::Serialize;
 use toolrest_core::{
     Access, ChatId, CommitId, ErrorKind, Memories, QueueDepth, Role, Timestamp, ToolError, UserId, VersionId,
@@ -111,7 +112,7 @@ pub struct Purged {
 }
 
 /// A workspace as its members see it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WorkspaceInfo {
     /// Its id.
     pub id: WorkspaceId,
@@ -163,7 +164,7 @@ pub fn unreadable_settings() -> ToolError {
 }
 
 /// Where the files of a workspace are. It never changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Location {
     /// In the database.
@@ -202,7 +203,7 @@ impl Location {
 }
 
 /// A member of a workspace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Member {
     /// The account.
     pub user_id: UserId,

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::description::check_answer;
 use crate::reply::Reply;
 use crate::schemas::check_tool_call;
 
@@ -140,6 +141,7 @@ impl Client {
         if self.checks_schemas {
             let body = request.body.as_deref().unwrap_or_default();
             check_tool_call(self, &request.method, &request.path, body, &reply).await;
+            check_answer(self, &request.method, &request.path, &reply).await;
         }
         Ok(reply)
     }

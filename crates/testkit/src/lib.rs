@@ -7,6 +7,7 @@
 
 mod account;
 mod client;
+mod description;
 mod digest;
 mod output;
 mod postgres;

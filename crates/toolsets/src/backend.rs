@@ -22,7 +22,7 @@ use crate::error_text::{DOWNLOAD, PathForm, describe_error, relative_notice};
 use crate::program_result::Printed;
 use crate::{Services, errors};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::{borrow::Cow, sync::Arc};
 use toolrest_core::{Dialect, ErrorKind, Notice, Result, Success, ToolError, Toolset, push_json_string};
 
@@ -61,6 +61,14 @@ impl Dialect for BackendDialect {
         push_json_string(&mut body, success.correlation);
         body.push('}');
         body.into_bytes()
+    }
+
+    fn answer_schema(&self, result: Value) -> Value {
+        json!({
+            "type": "object",
+            "properties": { "result": result, "correlationId": { "type": "string" } },
+            "required": ["result", "correlationId"],
+        })
     }
 
     fn failure(&self, error: &ToolError, correlation: &str) -> Vec<u8> {

@@ -19,7 +19,7 @@ mod write_input;
 use crate::error_text::{PathForm, describe_error, relative_notice};
 use crate::{Services, errors};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolrest_core::{Dialect, Notice, Success, ToolError, Toolset};
 
@@ -50,6 +50,14 @@ struct SystemDialect;
 impl Dialect for SystemDialect {
     fn success(&self, success: &Success<'_>) -> Vec<u8> {
         format!(r#"{{"ok":true,"value":{}{}}}"#, success.result, success.warnings_member()).into_bytes()
+    }
+
+    fn answer_schema(&self, result: Value) -> Value {
+        json!({
+            "type": "object",
+            "properties": { "ok": { "const": true }, "value": result },
+            "required": ["ok", "value"],
+        })
     }
 
     fn failure(&self, error: &ToolError, _: &str) -> Vec<u8> {

@@ -14,7 +14,7 @@ mod write;
 use crate::error_text::{DOWNLOAD, PathForm, describe_error};
 use crate::errors;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolrest_core::{
     CallCx, ContentHash, Dialect, ErrorKind, Result, Success, ToolError, Toolset, WaitingCall, WsPath,
@@ -51,6 +51,14 @@ impl Dialect for WorkspaceDialect {
 
     fn failure(&self, error: &ToolError, _: &str) -> Vec<u8> {
         failure(error)
+    }
+
+    fn answer_schema(&self, result: Value) -> Value {
+        json!({
+            "type": "object",
+            "properties": { "success": { "const": true }, "result": result, "error": { "type": "null" } },
+            "required": ["success", "result", "error"],
+        })
     }
 
     fn add_pending_fields(&self, body: &mut Map<String, Value>, _: &WaitingCall<'_>) {

@@ -1,14 +1,14 @@
 //! Registration, sign-in and sessions.
 
 use super::App;
-use super::reply::{Answer, Failure, ok};
-use super::request::{Peer, SMALL_BYTES, SignedIn, bearer, cookie, json, single_line};
+use super::reply::{Answer, Done, Failure, Reply, ok};
+use super::request::{Peer, SMALL_BYTES, SignedIn, Unread, bearer, cookie, json, single_line};
 use axum::Extension;
-use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
+use axum::extract::State;
+use axum::response::IntoResponse;
 use http::{HeaderMap, HeaderValue, header};
-use serde::Deserialize;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -21,7 +21,7 @@ use crate::auth::{account_disabled, fresh_token, token_hash, too_many_attempts};
 
 const FULL_NAME_CHARS: usize = 100;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Registration {
     email: String,
@@ -30,17 +30,35 @@ pub(crate) struct Registration {
     full_name: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SignIn {
+pub(crate) struct Credentials {
     email: String,
     password: String,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RefreshBody {
+pub(crate) struct RefreshBody {
+    /// The refresh token, unless it is sent as cookie or as bearer.
     refresh_token: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SessionAnswer {
+    user: User,
+    access_token: String,
+    /// None on a full disk.
+    refresh_token: Option<String>,
+    access_token_expires_at: Timestamp,
+    refresh_token_expires_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<&'static str>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct UserAnswer {
+    user: User,
 }
 
 /// Registrations are answered at multiples of this time, so that the duration does not reveal whether an account was
@@ -52,14 +70,14 @@ const REGISTRATION_STEP: Duration = Duration::from_millis(100);
 pub(crate) async fn register(
     State(app): State<Arc<App>>,
     Extension(peer): Extension<Peer>,
-    request: Request,
-) -> Answer {
+    unread: Unread<Registration>,
+) -> Answer<Reply<Done>> {
     if !app.settings.auth.registration_open {
         let message = "Registration is closed on this server; ask its operator for an account";
         return Err(ToolError::new(ErrorKind::Forbidden, message).into());
     }
     app.refused_registrations.check(&peer.0)?;
-    let body: Registration = json(request, &app, SMALL_BYTES).await?;
+    let body: Registration = json(unread.request, &app, SMALL_BYTES).await?;
     let email = check_email(&body.email)?;
     check_password(&body.password)?;
     if body.password != body.confirm_password {
@@ -83,10 +101,10 @@ pub(crate) async fn register(
     tokio::time::sleep_until((begun + REGISTRATION_STEP * u32::try_from(steps).unwrap_or(1)).into()).await;
     match created {
         Err(error) if !matches!(error, StoreError::EmailTaken(_)) => Err(error.into()),
-        _ => ok(&json!({
-            "message": "The address can sign in now, unless the operator has reserved it. If it had an account before, that \
+        _ => ok(&Done {
+            message: "The address can sign in now, unless the operator has reserved it. If it had an account before, that \
                         one and its password are unchanged",
-        })),
+        }),
     }
 }
 
@@ -105,9 +123,13 @@ fn window(app: &App) -> Duration {
     Duration::from_secs(u64::from(app.settings.auth.attempts_window_minutes) * 60)
 }
 
-pub(crate) async fn login(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, request: Request) -> Answer {
+pub(crate) async fn login(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    unread: Unread<Credentials>,
+) -> Answer<Reply<SessionAnswer>> {
     app.refused_sign_ins.check(&peer.0)?;
-    let body: SignIn = json(request, &app, SMALL_BYTES).await?;
+    let body: Credentials = json(unread.request, &app, SMALL_BYTES).await?;
     let email = normal_email(&body.email);
     if email.contains('\0') || email.len() > EMAIL_BYTES || body.password.chars().count() > *PASSWORD_CHARS.end() {
         return Err(wrong_credentials().into());
@@ -131,7 +153,7 @@ pub(crate) async fn login(State(app): State<Arc<App>>, Extension(peer): Extensio
         Ok(false) => return Err(wrong_credentials().into()),
         Err(error) => return Err(error.into()),
     };
-    signed_in(&app, &user, session)
+    signed_in(&app, user, session)
 }
 
 /// Whether the operator has neither disabled the account nor ended its sessions since `user` was read.
@@ -179,8 +201,8 @@ async fn forgive_attempts(app: &App, keys: Vec<String>) -> Result<()> {
     }
 }
 
-pub(crate) async fn refresh(State(app): State<Arc<App>>, request: Request) -> Answer {
-    let presented = refresh_token(&app, request).await?;
+pub(crate) async fn refresh(State(app): State<Arc<App>>, unread: Unread<RefreshBody>) -> Answer<Reply<SessionAnswer>> {
+    let presented = refresh_token(&app, unread).await?;
     let (session, token) = new_session(&app)?;
     let expires_at = session.expires_at;
     let (user, session) = match app.store.rotate_session(token_hash(&presented), session).await {
@@ -200,25 +222,24 @@ pub(crate) async fn refresh(State(app): State<Arc<App>>, request: Request) -> An
         Err(error) => return Err(error.into()),
     };
     let user = app.store.user(user).await?.ok_or_else(invalid_refresh_token)?;
-    signed_in(&app, &user, Some(session))
+    signed_in(&app, user, Some(session))
 }
 
-pub(crate) async fn logout(State(app): State<Arc<App>>, request: Request) -> Answer {
-    let presented = refresh_token(&app, request).await?;
+pub(crate) async fn logout(State(app): State<Arc<App>>, unread: Unread<RefreshBody>) -> Answer<Reply<Done>> {
+    let presented = refresh_token(&app, unread).await?;
     // Cookies of an invalid session are cleared too.
-    let mut response = if app.store.close_session(token_hash(&presented)).await? {
-        ok(&json!({ "message": "Logout successful" }))?
-    } else {
-        Failure(invalid_refresh_token()).into_response()
-    };
-    for name in ["access_token", "refresh_token"] {
-        set_cookie(&app, response.headers_mut(), name, "", 0)?;
+    let mut reply = ok(&Done { message: "Logout successful" })?;
+    if !app.store.close_session(token_hash(&presented)).await? {
+        reply.response = Failure(invalid_refresh_token()).into_response();
     }
-    Ok(response)
+    for name in ["access_token", "refresh_token"] {
+        set_cookie(&app, reply.response.headers_mut(), name, "", 0)?;
+    }
+    Ok(reply)
 }
 
-pub(crate) async fn me(State(app): State<Arc<App>>, SignedIn(caller): SignedIn) -> Answer {
-    ok(&json!({ "user": app.store.user(caller.user).await?.ok_or_else(no_such_account)? }))
+pub(crate) async fn me(State(app): State<Arc<App>>, SignedIn(caller): SignedIn) -> Answer<Reply<UserAnswer>> {
+    ok(&UserAnswer { user: app.store.user(caller.user).await?.ok_or_else(no_such_account)? })
 }
 
 fn new_session(app: &App) -> Result<(Session, String)> {
@@ -236,27 +257,24 @@ struct RefreshToken {
 
 /// Answers with the tokens, in the body for programs and in cookies for browsers. If the disk is full, there is no
 /// session and no refresh token.
-fn signed_in(app: &App, user: &User, session: Option<RefreshToken>) -> Answer<Response> {
+fn signed_in(app: &App, user: User, session: Option<RefreshToken>) -> Answer<Reply<SessionAnswer>> {
     let (access_token, access_expires) = app.tokens.issue(user.id, user.token_epoch)?;
-    let mut body = json!({
-        "user": user,
-        "access_token": access_token,
-        "refresh_token": session.as_ref().map(|session| &session.token),
-        "access_token_expires_at": access_expires,
-        "refresh_token_expires_at": session.as_ref().map(|session| session.expires_at),
-    });
-    if session.is_none() {
-        body["warnings"] = json!([NO_SESSION]);
-    }
-    let mut response = ok(&body)?;
+    let mut reply = ok(&SessionAnswer {
+        user,
+        access_token: access_token.clone(),
+        refresh_token: session.as_ref().map(|session| session.token.clone()),
+        access_token_expires_at: access_expires,
+        refresh_token_expires_at: session.as_ref().map(|session| session.expires_at),
+        warnings: if session.is_none() { vec![NO_SESSION] } else { Vec::new() },
+    })?;
     let seconds_left = |end: Timestamp| end.as_second() - now().as_second();
-    let headers = response.headers_mut();
+    let headers = reply.response.headers_mut();
     set_cookie(app, headers, "access_token", &access_token, seconds_left(access_expires))?;
     if let Some(RefreshToken { token, expires_at }) = session {
         set_cookie(app, headers, "refresh_token", &token, seconds_left(expires_at))?;
     }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    Ok(reply)
 }
 
 pub(crate) fn set_cookie(app: &App, headers: &mut HeaderMap, name: &str, value: &str, max_age: i64) -> Result<()> {
@@ -270,7 +288,8 @@ pub(crate) fn set_cookie(app: &App, headers: &mut HeaderMap, name: &str, value: 
 
 /// Returns the refresh token of a request, from the body, the cookie or the Authorization header. The header comes last,
 /// because a browser client may send its access token there.
-async fn refresh_token(app: &App, request: Request) -> Result<String> {
+async fn refresh_token(app: &App, unread: Unread<RefreshBody>) -> Result<String> {
+    let request = unread.request;
     let headers = request.headers();
     let elsewhere = cookie(headers, "refresh_token").or_else(|| bearer(headers)).map(str::to_owned);
     let has_body = hyper::body::Body::size_hint(request.body()).upper() != Some(0);

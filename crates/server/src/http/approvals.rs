@@ -2,22 +2,23 @@
 
 use super::App;
 use super::page::{cut, more};
-use super::reply::{Answer, ok};
-use super::request::{Peer, WorkspaceRequest};
+use super::reply::{Answer, Reply, ok};
+use super::request::{Peer, Unread, WorkspaceRequest};
 use super::rules::stored_rules;
 use crate::approvals::{self, Shown};
 use crate::offers::Offer;
 use crate::policy::WorkspaceRules;
 use axum::Extension;
-use axum::extract::{Query, Request, State};
+use axum::extract::{Query, State};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use toolrest_core::rules::{Rule, RuleEffect, RuleList};
 use toolrest_core::{
-    Access, Action, Approval, ApprovalId, ApprovalState, Ask, Call, Decided, ErrorKind, JsonText, NewDecision,
-    NewRules, Page, Result, Role, ToolError, Verdict, now,
+    Access, Action, Approval, ApprovalEvent, ApprovalId, ApprovalState, Ask, Call, CallId, CommitId, Decided,
+    ErrorKind, JsonText, KeyId, NewDecision, NewRules, Page, Result, Role, Timestamp, ToolError, UserId, Verdict, now,
 };
 
 /// The query parameters of the list.
@@ -35,75 +36,96 @@ const MAX_DECISIONS: usize = 100;
 const MAX_REASON_CHARS: usize = 2_000;
 
 /// An approval as it is shown.
-#[derive(Serialize)]
-struct Shape<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Approval")]
+struct Shape {
     id: ApprovalId,
+    /// Counts how often something else was shown. A decision names the revision that it saw.
     revision: i64,
     state: ApprovalState,
-    toolset: &'a str,
-    tool: &'a str,
+    toolset: String,
+    tool: String,
+    /// The arguments.
     args: Value,
+    /// The agent's own reason.
     reason: Option<String>,
-    session: &'a str,
+    /// The caller's label for its session.
+    session: String,
+    /// What must be allowed; in a list the first of them.
     asks: Vec<Ask>,
     asks_count: usize,
+    /// A unified diff of what the call would change; in a list its beginning. Empty for keys.
     diff: String,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     diff_truncated: bool,
-    command: Option<&'a str>,
+    /// The command or code that it would run.
+    command: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     command_truncated: bool,
     /// What a decision for the session or the workspace can grant, the narrowest first.
     grants_offered: Vec<String>,
-    requested_by: Value,
-    step_id: String,
-    correlation_id: &'a str,
-    decided: Option<Value>,
+    requested_by: Requester,
+    /// The id of the call.
+    step_id: CallId,
+    correlation_id: String,
+    /// The decision; none while it waits.
+    decided: Option<Decided>,
+    /// The answer of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<&'a Value>,
+    result: Option<Value>,
+    /// Why the call failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
-    outcome: Option<&'a str>,
-    commit_id: Option<String>,
-    created_at: String,
-    expires_at: String,
-    changed_at: String,
+    error: Option<String>,
+    /// `ok`, `responded`, `interrupted` or the name of an error kind; none before the end.
+    outcome: Option<String>,
+    commit_id: Option<CommitId>,
+    created_at: Timestamp,
+    expires_at: Timestamp,
+    changed_at: Timestamp,
+}
+
+/// Who made a call that waits.
+#[derive(Serialize, JsonSchema)]
+struct Requester {
+    user_id: UserId,
+    key_id: Option<KeyId>,
 }
 
 /// Returns an approval as the caller may see it. Keys do not see diffs: a blind overwrite would show what it replaces.
-fn shape(approval: &Approval, for_key: bool, max_diff: usize) -> Shape<'_> {
+fn shape(approval: Approval, for_key: bool, max_diff: usize) -> Shape {
     let Approval { call, preview, execution, .. } = approval;
     let diff = if for_key { "" } else { preview.diff.as_str() };
     let end = cut_text(diff, max_diff).len();
     let max_asks = if max_diff == usize::MAX { usize::MAX } else { LISTED_ASKS };
-    let is_ok = execution.as_ref().is_some_and(|execution| execution.status < 300);
+    let execution = execution.unwrap_or_default();
+    let is_ok = execution.status < 300;
     Shape {
         id: approval.id,
         revision: approval.revision,
         state: approval.state,
-        toolset: &call.toolset,
-        tool: &call.tool,
+        toolset: call.toolset,
+        tool: call.tool,
         args: serde_json::from_str(call.args.as_str()).unwrap_or(Value::Null),
         reason: approval.reason.as_deref().map(approvals::visible),
-        session: &approval.session,
+        session: approval.session,
         asks: shown_asks(&approval.asks, max_asks),
         asks_count: approval.asks.len(),
         diff: diff[..end].to_owned(),
         diff_truncated: end < diff.len(),
-        command: preview.command.as_deref().map(|command| cut_text(command, max_diff)),
+        command: preview.command.as_deref().map(|command| cut_text(command, max_diff).to_owned()),
         command_truncated: preview.command.as_ref().is_some_and(|command| command.len() > max_diff),
         grants_offered: Offer::all(&approval.asks).iter().map(ToString::to_string).collect(),
-        requested_by: json!({ "user_id": call.caller.user, "key_id": call.caller.key_id() }),
-        step_id: call.id.to_string(),
-        correlation_id: &call.correlation,
-        decided: approval.decided.as_ref().map(|decided| json!(decided)),
-        result: execution.as_ref().filter(|_| is_ok).and_then(|execution| execution.result.as_ref()),
-        error: execution.as_ref().and_then(|execution| execution.message.as_deref()),
-        outcome: execution.as_ref().map(|execution| execution.outcome.as_str()),
-        commit_id: execution.as_ref().and_then(|execution| execution.commit).map(|commit| commit.to_string()),
-        created_at: approval.created_at.to_string(),
-        expires_at: approval.expires_at.to_string(),
-        changed_at: approval.changed_at.to_string(),
+        requested_by: Requester { user_id: call.caller.user, key_id: call.caller.key_id() },
+        step_id: call.id,
+        correlation_id: call.correlation,
+        decided: approval.decided,
+        result: execution.result.filter(|_| is_ok),
+        error: execution.message,
+        outcome: Some(execution.outcome).filter(|outcome| !outcome.is_empty()),
+        commit_id: execution.commit,
+        created_at: approval.created_at,
+        expires_at: approval.expires_at,
+        changed_at: approval.changed_at,
     }
 }
 
@@ -119,11 +141,61 @@ fn shown_asks(asks: &[Ask], max: usize) -> Vec<Ask> {
     asks.iter().take(max).map(shown).collect()
 }
 
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ApprovalList {
+    count: usize,
+    approvals: Vec<Shape>,
+    /// Whether there are more.
+    truncated: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ApprovalAnswer {
+    approval: Shape,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ApprovalWithEvents {
+    approval: Shape,
+    /// What happened to it. Empty for keys.
+    events: Vec<ApprovalEvent>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DecisionAnswer {
+    approval: Shape,
+    /// The calls that waited for the same and go on now.
+    released: Vec<ApprovalId>,
+}
+
+/// What a call would do.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PreviewAnswer {
+    diff: String,
+    command: Option<String>,
+    asks: Vec<Ask>,
+    /// What a decision with these arguments must name.
+    preview: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DecisionsAnswer {
+    results: Vec<OneResult>,
+}
+
+/// The result of one of several decisions.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum OneResult {
+    Decided { id: ApprovalId, state: ApprovalState, released: Vec<ApprovalId> },
+    Refused { id: ApprovalId, error: String },
+}
+
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     target: WorkspaceRequest,
     Query(query): Query<HashMap<String, String>>,
-) -> Answer {
+) -> Answer<Reply<ApprovalList>> {
     let page: Page<ApprovalId> = target.page(&app, &query).await?;
     let state = match query.get("state").map(|name| ApprovalState::from_name(name).ok_or(name)) {
         None => None,
@@ -137,15 +209,15 @@ pub(crate) async fn list(
     let found = app.store.approvals(target.access(Role::Viewer), state, more(page)).await?;
     let (approvals, truncated) = cut(page.limit, found);
     let for_key = target.caller.key.is_some();
-    let shapes: Vec<Shape<'_>> = approvals.iter().map(|one| shape(one, for_key, LISTED_DIFF_BYTES)).collect();
-    ok(&json!({ "count": shapes.len(), "approvals": shapes, "truncated": truncated }))
+    let approvals: Vec<_> = approvals.into_iter().map(|one| shape(one, for_key, LISTED_DIFF_BYTES)).collect();
+    ok(&ApprovalList { count: approvals.len(), approvals, truncated })
 }
 
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
     target: WorkspaceRequest,
     Query(query): Query<HashMap<String, String>>,
-) -> Answer {
+) -> Answer<Reply<ApprovalWithEvents>> {
     let id: ApprovalId = target.id(&app, "approval").await?;
     let wait = query.get("wait").map_or(Ok(0), |text| text.parse::<u64>());
     let Ok(wait) = wait else {
@@ -158,28 +230,32 @@ pub(crate) async fn show(
         let (approval, events) = app.store.approval(target.access(Role::Viewer), id).await?;
         if approval.has_answer() || Instant::now() >= deadline || app.is_stopping() {
             let for_key = target.caller.key.is_some();
-            let approval = shape(&approval, for_key, usize::MAX);
-            return ok(&json!({ "approval": approval, "events": if for_key { Vec::new() } else { events } }));
+            let approval = shape(approval, for_key, usize::MAX);
+            return ok(&ApprovalWithEvents { approval, events: if for_key { Vec::new() } else { events } });
         }
         let next = deadline.min(Instant::now() + Duration::from_secs(1));
         let _ = tokio::time::timeout_at(next, signals.signalled()).await;
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct PreviewBody {
+pub(crate) struct PreviewBody {
+    /// The arguments, an object.
     args: JsonText,
 }
 
 /// Shows what the call would do with other arguments.
-pub(crate) async fn preview(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
+pub(crate) async fn preview(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    body: Unread<PreviewBody>,
+) -> Answer<Reply<PreviewAnswer>> {
     let id: ApprovalId = target.id(&app, "approval").await?;
-    let PreviewBody { args } = target.json(&app, request).await?;
+    let PreviewBody { args } = target.json(&app, body).await?;
     let (approval, _) = app.store.approval(target.access(Role::Editor), id).await?;
-    let shown = Shown::of(&app, &edited(&app, &approval, args).await?).await?;
-    let preview = &shown.preview;
-    ok(&json!({ "diff": preview.diff, "command": preview.command, "asks": shown.asks, "preview": preview.shown }))
+    let Shown { asks, preview, .. } = Shown::of(&app, &edited(&app, &approval, args).await?).await?;
+    ok(&PreviewAnswer { diff: preview.diff, command: preview.command, asks, preview: preview.shown })
 }
 
 /// Returns the call of an approval with other arguments.
@@ -192,9 +268,9 @@ async fn edited(app: &App, approval: &Approval, args: JsonText) -> Result<Call> 
 }
 
 /// A decision, in the form of this server or in the form of specification 002.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct DecisionBody {
+pub(crate) struct DecisionBody {
     decision: Option<Verdict>,
     scope: Option<Scope>,
     revision: Option<i64>,
@@ -211,7 +287,7 @@ struct DecisionBody {
     modified_args: Option<JsonText>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Scope {
     Once,
@@ -223,24 +299,27 @@ pub(crate) async fn decide(
     State(app): State<Arc<App>>,
     target: WorkspaceRequest,
     Extension(peer): Extension<Peer>,
-    request: Request,
-) -> Answer {
+    body: Unread<DecisionBody>,
+) -> Answer<Reply<DecisionAnswer>> {
     let id: ApprovalId = target.id(&app, "approval").await?;
-    let body: DecisionBody = target.json(&app, request).await?;
+    let body = target.json(&app, body).await?;
     let Decision { approval, released } = decide_one(&app, &target, id, body, &peer).await?;
-    ok(&json!({ "approval": shape(&approval, false, usize::MAX), "released": released }))
+    ok(&DecisionAnswer { approval: shape(approval, false, usize::MAX), released })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct DecisionsBody {
+pub(crate) struct DecisionsBody {
+    /// At most 100.
     decisions: Vec<OneDecision>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct OneDecision {
     id: ApprovalId,
+    // Read one by one, so that each has its own error.
     #[serde(flatten)]
+    #[schemars(with = "DecisionBody")]
     decision: Value,
 }
 
@@ -249,9 +328,9 @@ pub(crate) async fn decide_many(
     State(app): State<Arc<App>>,
     target: WorkspaceRequest,
     Extension(peer): Extension<Peer>,
-    request: Request,
-) -> Answer {
-    let DecisionsBody { decisions } = target.json(&app, request).await?;
+    body: Unread<DecisionsBody>,
+) -> Answer<Reply<DecisionsAnswer>> {
+    let DecisionsBody { decisions } = target.json(&app, body).await?;
     if decisions.len() > MAX_DECISIONS {
         let message = format!("At most {MAX_DECISIONS} decisions can be sent at once, not {}", decisions.len());
         return Ok(target.refuse(&app, ToolError::argument("decisions", message)).await?);
@@ -265,11 +344,11 @@ pub(crate) async fn decide_many(
             Err(error) => Err(error),
         };
         results.push(match result {
-            Ok(Decision { approval, released }) => json!({ "id": id, "state": approval.state, "released": released }),
-            Err(error) => json!({ "id": id, "error": error.message }),
+            Ok(Decision { approval, released }) => OneResult::Decided { id, state: approval.state, released },
+            Err(error) => OneResult::Refused { id, error: error.message },
         });
     }
-    ok(&json!({ "results": results }))
+    ok(&DecisionsAnswer { results })
 }
 
 /// A decision that was stored.
@@ -391,8 +470,8 @@ fn verdict(body: &DecisionBody) -> Result<(Verdict, Option<JsonText>)> {
 }
 
 /// Withdraws an approval: by the caller that asked, or by an owner.
-pub(crate) async fn withdraw(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+pub(crate) async fn withdraw(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<ApprovalAnswer>> {
     let id: ApprovalId = target.id(&app, "approval").await?;
     let approval = app.store.withdraw(target.access(Role::Viewer), id).await?;
-    ok(&json!({ "approval": shape(&approval, target.caller.key.is_some(), usize::MAX) }))
+    ok(&ApprovalAnswer { approval: shape(approval, target.caller.key.is_some(), usize::MAX) })
 }

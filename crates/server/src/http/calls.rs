@@ -2,12 +2,13 @@
 
 use super::App;
 use super::page::{cut, more};
-use super::reply::{Answer, ok};
+use super::reply::{Answer, Reply, ok};
 use super::request::WorkspaceRequest;
 use axum::extract::{Query, State};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::{collections::HashMap, str::FromStr, sync::Arc};
-use toolrest_core::{CallId, REST_TOOLSET, Result, Role, ToolError, WsPath, is_outcome};
+use toolrest_core::{CallId, CallRecord, REST_TOOLSET, Result, Role, ToolError, WsPath, is_outcome};
 use toolrest_store::{CallFilter, CallState, Page};
 
 /// The query parameters of the list.
@@ -17,11 +18,20 @@ pub(crate) const PARAMETERS: [&str; 11] =
 /// Maximum length of the name of a tool in a record.
 const NAME_CHARS: usize = 100;
 
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CallList {
+    calls: Vec<CallRecord>,
+    /// Whether there are more.
+    truncated: bool,
+    /// If there are more: the value of `before` for the next page.
+    next: Option<CallId>,
+}
+
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     target: WorkspaceRequest,
     Query(query): Query<HashMap<String, String>>,
-) -> Answer {
+) -> Answer<Reply<CallList>> {
     let page: Page<CallId> = target.page(&app, &query).await?;
     let filter = match filter(&app, &query) {
         Ok(filter) => filter,
@@ -35,7 +45,7 @@ pub(crate) async fn list(
     let found = app.store.calls(target.access(Role::Viewer), filter, more(page)).await?;
     let (calls, truncated) = cut(page.limit, found);
     let next = calls.last().filter(|_| truncated).map(|call| call.id);
-    ok(&json!({ "calls": calls, "truncated": truncated, "next": next }))
+    ok(&CallList { calls, truncated, next })
 }
 
 /// Parses the filter of a query.

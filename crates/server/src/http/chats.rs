@@ -1,56 +1,78 @@
 //! Chats, which the file tools see as virtual files.
 
 use super::App;
-use super::reply::{Answer, ok};
-use super::request::{WorkspaceRequest, single_line};
-use axum::extract::{Request, State};
-use serde::Deserialize;
-use serde_json::json;
+use super::reply::{Answer, Reply, ok};
+use super::request::{Unread, WorkspaceRequest, single_line};
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use toolrest_core::{ChatId, NetChange, NetEffect, Result, Role, ToolError, WsPath};
+use toolrest_store::{Chat, Message};
 
 const TITLE_CHARS: usize = 200;
 const ROLES: [&str; 4] = ["user", "assistant", "system", "tool"];
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NewChat {
+pub(crate) struct NewChat {
+    /// Its title; 1 to 200 characters.
     title: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NewMessage {
+pub(crate) struct NewMessage {
+    /// The author: `user`, `assistant`, `system` or `tool`.
     role: String,
+    /// The text.
     content: String,
 }
 
-pub(crate) async fn create(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
-    let NewChat { title } = target.json(&app, request).await?;
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ChatAnswer {
+    chat: Chat,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct MessageAnswer {
+    message: Message,
+}
+
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    body: Unread<NewChat>,
+) -> Answer<Reply<ChatAnswer>> {
+    let NewChat { title } = target.json(&app, body).await?;
     let title = match single_line("title", &title, TITLE_CHARS) {
         Ok(title) => title,
         Err(error) => target.refuse(&app, error).await?,
     };
     check_change(&app, &target).await?;
-    ok(&json!({ "chat": app.store.create_chat(target.access(Role::Editor), title).await? }))
+    ok(&ChatAnswer { chat: app.store.create_chat(target.access(Role::Editor), title).await? })
 }
 
-pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<ChatAnswer>> {
     let chat: ChatId = target.id(&app, "chat").await?;
     let cx = app.engine.rest_context("chats", target.workspace, target.caller, Role::Viewer).await?;
     cx.guard.require_read(&chat_path()?)?;
-    ok(&json!({ "chat": app.store.chat(target.access(Role::Viewer), chat).await? }))
+    ok(&ChatAnswer { chat: app.store.chat(target.access(Role::Viewer), chat).await? })
 }
 
-pub(crate) async fn add_message(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
+pub(crate) async fn add_message(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    body: Unread<NewMessage>,
+) -> Answer<Reply<MessageAnswer>> {
     let chat: ChatId = target.id(&app, "chat").await?;
-    let message: NewMessage = target.json(&app, request).await?;
+    let message = target.json(&app, body).await?;
     if let Err(error) = message.check() {
         target.refuse::<()>(&app, error).await?;
     }
     check_change(&app, &target).await?;
     let access = target.access(Role::Editor);
-    ok(&json!({ "message": app.store.add_message(access, chat, message.role, message.content).await? }))
+    ok(&MessageAnswer { message: app.store.add_message(access, chat, message.role, message.content).await? })
 }
 
 /// Returns the path by which rules judge chats: a file below `/chats`.

@@ -2,18 +2,18 @@
 
 use super::App;
 use super::page::{cut, more};
-use super::reply::{Answer, ok, ok_within};
-use super::request::WorkspaceRequest;
-use axum::extract::{Query, Request, State};
+use super::reply::{Answer, Reply, ok, ok_within};
+use super::request::{Unread, WorkspaceRequest};
+use axum::extract::{Query, State};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
-    Action, CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry, ErrorKind,
-    Expect, FileId, FileType, JsonText, Page, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId,
-    Workspace, WsPath,
+    Action, CallCx, Change, Changeset, Commit, CommitId, CommitInfo, Content, ContentHash, Effect, EffectKind, Entry,
+    ErrorKind, Expect, FileId, FileType, JsonText, Page, QueueSlot, Result, Role, Timestamp, ToolError, Version,
+    VersionId, Workspace, WsPath,
 };
 use toolrest_ops::Force;
 use toolrest_toolsets::errors;
@@ -27,7 +27,7 @@ const SMALL_BYTES: i64 = 256 << 10;
 const COMMITS_PER_QUERY: u32 = 32;
 
 /// A file as this interface shows it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FileInfo {
     id: FileId,
     name: String,
@@ -63,8 +63,9 @@ impl From<Entry> for FileInfo {
 }
 
 /// A content: text as a string, JSON as it is, bytes as base64 with `encoding`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ShownContent {
+    /// Text, a JSON value, or bytes as base64; null for a folder.
     content: Option<JsonText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     encoding: Option<&'static str>,
@@ -84,13 +85,68 @@ impl ShownContent {
     }
 }
 
-pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
-    #[derive(Serialize)]
-    struct Body {
-        file: FileInfo,
-        #[serde(flatten)]
-        shown: ShownContent,
-    }
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct FileAnswer {
+    file: FileInfo,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct FileWithContent {
+    file: FileInfo,
+    #[serde(flatten)]
+    shown: ShownContent,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct VersionWithContent {
+    version: Version,
+    #[serde(flatten)]
+    shown: ShownContent,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct VersionList {
+    versions: Vec<Version>,
+    /// Whether there are more.
+    truncated: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct HistoryAnswer {
+    file: FileInfo,
+    versions: Vec<Version>,
+    /// Whether there are more.
+    truncated: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TrashList {
+    count: usize,
+    files: Vec<FileInfo>,
+    /// Whether there are more.
+    truncated: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CommitAnswer {
+    commit: CommitInfo,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CommitList {
+    #[schemars(with = "Vec<CommitInfo>")]
+    commits: Vec<JsonText>,
+    /// Whether there are more.
+    truncated: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct DiffAnswer {
+    /// A unified diff.
+    diff: String,
+}
+
+pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<FileWithContent>> {
     let id = target.id(&app, "file").await?;
     let reading = Reading::begin(&app, &target).await?;
     let mut file = reading.cx.workspace.file_by_id(id, SMALL_BYTES).await?;
@@ -99,7 +155,7 @@ pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) 
         file = reading.cx.workspace.file_by_id(id, max_bytes).await?;
     }
     let limit = app.settings.limits.response_bytes;
-    ok_within(&Body { shown: ShownContent::of(file.content)?, file: file.entry.into() }, limit)
+    ok_within(&FileWithContent { shown: ShownContent::of(file.content)?, file: file.entry.into() }, limit)
 }
 
 /// A REST request that reads contents. It takes a call slot, and memory for what it reads.
@@ -125,16 +181,24 @@ impl Reading {
     }
 }
 
-pub(crate) async fn versions(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
+pub(crate) async fn versions(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    query: Params,
+) -> Answer<Reply<VersionList>> {
     let file = target.id(&app, "file").await?;
     let page: Page<i64> = target.page(&app, &query).await?;
     let workspace = open(&app, &target, Role::Viewer).await?;
     let (versions, truncated) = cut(page.limit, workspace.versions(file, more(page)).await?);
-    ok(&json!({ "versions": versions, "truncated": truncated }))
+    ok(&VersionList { versions, truncated })
 }
 
 /// Lists the versions of the file at a path; if there is none, those of the file that was removed from there last.
-pub(crate) async fn history(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
+pub(crate) async fn history(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    query: Params,
+) -> Answer<Reply<HistoryAnswer>> {
     let path = target.file_path(&app).await?;
     let page: Page<i64> = target.page(&app, &query).await?;
     let workspace = open(&app, &target, Role::Viewer).await?;
@@ -149,7 +213,7 @@ pub(crate) async fn history(State(app): State<Arc<App>>, target: WorkspaceReques
         Err(error) if error.kind == ErrorKind::NotFound && workspace.is_in_file_system() => (Vec::new(), false),
         Err(error) => return Err(error.into()),
     };
-    ok(&json!({ "file": FileInfo::from(entry), "versions": versions, "truncated": truncated }))
+    ok(&HistoryAnswer { file: entry.into(), versions, truncated })
 }
 
 /// Returns the file that was removed last from a path, if it is in the trash.
@@ -167,13 +231,10 @@ async fn removed_from(workspace: &dyn Workspace, path: &WsPath) -> Result<Option
     }
 }
 
-pub(crate) async fn version(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
-    #[derive(Serialize)]
-    struct Body {
-        version: Version,
-        #[serde(flatten)]
-        shown: ShownContent,
-    }
+pub(crate) async fn version(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+) -> Answer<Reply<VersionWithContent>> {
     let (file, version) = (target.id(&app, "file").await?, target.id(&app, "version").await?);
     let reading = Reading::begin(&app, &target).await?;
     let (mut version, mut content) = reading.cx.workspace.version(file, version, SMALL_BYTES).await?;
@@ -181,18 +242,23 @@ pub(crate) async fn version(State(app): State<Arc<App>>, target: WorkspaceReques
         let max_bytes = reading.make_room(&[version.size]).await?;
         (version, content) = reading.cx.workspace.version(file, version.id, max_bytes).await?;
     }
-    ok_within(&Body { version, shown: ShownContent::of(content)? }, app.settings.limits.response_bytes)
+    let body = VersionWithContent { version, shown: ShownContent::of(content)? };
+    ok_within(&body, app.settings.limits.response_bytes)
 }
 
-pub(crate) async fn trash(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
+pub(crate) async fn trash(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    query: Params,
+) -> Answer<Reply<TrashList>> {
     let page: Page<FileId> = target.page(&app, &query).await?;
     let workspace = open(&app, &target, Role::Viewer).await?;
     let (files, truncated) = cut(page.limit, workspace.trash(more(page)).await?);
     let files: Vec<FileInfo> = files.into_iter().map(FileInfo::from).collect();
-    ok(&json!({ "count": files.len(), "files": files, "truncated": truncated }))
+    ok(&TrashList { count: files.len(), files, truncated })
 }
 
-pub(crate) async fn restore(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+pub(crate) async fn restore(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<FileAnswer>> {
     let file: FileId = target.id(&app, "file").await?;
     // The answer shows the file.
     if let Err(error) = target.caller.guard().require(Action::Read) {
@@ -201,18 +267,17 @@ pub(crate) async fn restore(State(app): State<Arc<App>>, target: WorkspaceReques
     commit(&app, &target, "restore", Changeset::one(Change::Restore(file))).await?;
     // The answer has no content.
     let restored = open(&app, &target, Role::Viewer).await?.file_by_id(file, 0).await?;
-    ok(&json!({ "file": FileInfo::from(restored.entry) }))
+    ok(&FileAnswer { file: restored.entry.into() })
 }
 
-pub(crate) async fn commits(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
-    #[derive(Serialize)]
-    struct Body {
-        commits: Vec<JsonText>,
-        truncated: bool,
-    }
+pub(crate) async fn commits(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    query: Params,
+) -> Answer<Reply<CommitList>> {
     let Page { mut before, limit }: Page<CommitId> = target.page(&app, &query).await?;
     let workspace = open(&app, &target, Role::Viewer).await?;
-    let mut body = Body { commits: Vec::new(), truncated: false };
+    let mut body = CommitList { commits: Vec::new(), truncated: false };
     let mut room = app.settings.limits.response_bytes;
     // A commit can name thousands of files, so commits are read a few at a time, until the answer is full.
     'batches: loop {
@@ -236,13 +301,13 @@ pub(crate) async fn commits(State(app): State<Arc<App>>, target: WorkspaceReques
     ok(&body)
 }
 
-pub(crate) async fn commit_info(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+pub(crate) async fn commit_info(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<CommitAnswer>> {
     let id: CommitId = target.id(&app, "commit").await?;
     let commit = open(&app, &target, Role::Viewer).await?.commit_info(id).await?;
-    ok_within(&json!({ "commit": commit }), app.settings.limits.response_bytes)
+    ok_within(&CommitAnswer { commit }, app.settings.limits.response_bytes)
 }
 
-pub(crate) async fn diff(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+pub(crate) async fn diff(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<DiffAnswer>> {
     let id: CommitId = target.id(&app, "commit").await?;
     let reading = Reading::begin(&app, &target).await?;
     let commit = reading.cx.workspace.commit_info(id).await?;
@@ -260,7 +325,7 @@ pub(crate) async fn diff(State(app): State<Arc<App>>, target: WorkspaceRequest) 
         }
         check_size(i64::try_from(text.len()).unwrap_or(i64::MAX), limit)?;
     }
-    ok_within(&json!({ "diff": text }), limit)
+    ok_within(&DiffAnswer { diff: text }, limit)
 }
 
 /// Returns the contents of a file before and after an effect.
@@ -296,19 +361,23 @@ async fn contents(reading: &Reading, effect: &Effect) -> Result<(Option<Content>
 }
 
 /// The body of an undo.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Undo {
+pub(crate) struct UndoBody {
     /// Whether to undo changes that others may have made.
     #[serde(default)]
     force: bool,
 }
 
-pub(crate) async fn undo(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
+pub(crate) async fn undo(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    body: Unread<UndoBody>,
+) -> Answer<Reply<CommitAnswer>> {
     let id: CommitId = target.id(&app, "commit").await?;
     let workspace = open(&app, &target, Role::Editor).await?;
     let undone = workspace.commit_info(id).await?;
-    let Undo { force } = target.json_if_any(&app, request).await?;
+    let UndoBody { force } = target.json_if_any(&app, body).await?;
     let force = if force { Force::Yes } else { Force::No };
     let inverse = toolrest_ops::undo(&undone, force)?;
     let mut done = commit(&app, &target, "undo", inverse.clone()).await;
@@ -322,7 +391,7 @@ pub(crate) async fn undo(State(app): State<Arc<App>>, target: WorkspaceRequest, 
         Err(error) => return Err(or_undone_already(&*workspace, id, error).await?.into()),
     };
     let id = done.id.ok_or_else(|| ToolError::internal("an undo changed nothing"))?;
-    ok(&json!({ "commit": workspace.commit_info(id).await? }))
+    ok(&CommitAnswer { commit: workspace.commit_info(id).await? })
 }
 
 /// Returns a changeset that expects the current versions of files instead of earlier ones with the same content, where all

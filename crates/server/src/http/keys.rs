@@ -2,66 +2,99 @@
 
 use super::App;
 use super::members::STOP_TIMEOUT;
-use super::reply::{Answer, ok};
-use super::request::{WorkspaceRequest, single_line};
-use axum::extract::{Request, State};
-use serde::Deserialize;
-use serde_json::json;
+use super::reply::{Answer, Reply, ok};
+use super::request::{Unread, WorkspaceRequest, single_line};
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use toolrest_core::{Action, ActionSet, KeyId, Result, Role, ToolError, Toolset, UserId, now};
-use toolrest_store::{KeyState, NewKey};
+use toolrest_store::{KeyInfo, KeyState, NewKey};
 
 const NAME_CHARS: usize = 100;
 const DEFAULT_HOURS: u32 = 90 * 24;
 /// Ten years.
 const MOST_HOURS: u32 = 3650 * 24;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NewKeyBody {
+pub(crate) struct NewKeyBody {
+    /// Name of the key, such as the agent's; 1 to 100 characters.
     name: String,
+    /// The toolsets that it may call; without it all.
     toolsets: Option<Vec<String>>,
+    /// What it may do; without it everything.
+    #[schemars(with = "Option<Vec<Action>>")]
     actions: Option<Vec<String>>,
+    /// Hours until it expires; without it 90 days.
+    #[schemars(range(min = 1, max = 87_600))]
     expires_in_hours: Option<u32>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct StateBody {
+pub(crate) struct KeyStateBody {
+    /// Whether the key is suspended.
     suspended: bool,
 }
 
-pub(crate) async fn create(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
-    let body: NewKeyBody = target.json(&app, request).await?;
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CreatedKey {
+    /// What the agent sends as its token. It is shown only now.
+    secret: String,
+    key: KeyInfo,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct KeyList {
+    count: usize,
+    keys: Vec<KeyInfo>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct KeyAnswer {
+    key: KeyInfo,
+}
+
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    body: Unread<NewKeyBody>,
+) -> Answer<Reply<CreatedKey>> {
+    let body = target.json(&app, body).await?;
     let new = match new_key(&app, &body) {
         Ok(new) => new,
         Err(error) => target.refuse(&app, error).await?,
     };
     let key = app.store.create_key(target.access(Role::Editor), new).await?;
-    ok(&json!({ "secret": app.agent_keys.issue(target.workspace, &key), "key": key }))
+    ok(&CreatedKey { secret: app.agent_keys.issue(target.workspace, &key), key })
 }
 
-pub(crate) async fn list(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+pub(crate) async fn list(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<KeyList>> {
     let keys = app.store.keys(target.access(Role::Viewer)).await?;
-    ok(&json!({ "count": keys.len(), "keys": keys }))
+    ok(&KeyList { count: keys.len(), keys })
 }
 
-pub(crate) async fn change(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
+pub(crate) async fn change(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    body: Unread<KeyStateBody>,
+) -> Answer<Reply<KeyAnswer>> {
     let id: KeyId = target.id(&app, "key").await?;
-    let StateBody { suspended } = target.json(&app, request).await?;
+    let KeyStateBody { suspended } = target.json(&app, body).await?;
     let state = if suspended { KeyState::Suspended } else { KeyState::Active };
     let key = app.store.set_key_state(target.access(Role::Viewer), id, state).await?;
     if suspended {
         stop_processes(&app, &target, id).await;
     }
-    ok(&json!({ "key": key }))
+    ok(&KeyAnswer { key })
 }
 
-pub(crate) async fn revoke(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+pub(crate) async fn revoke(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<KeyAnswer>> {
     let id: KeyId = target.id(&app, "key").await?;
     let key = app.store.revoke_key(target.access(Role::Viewer), id).await?;
     stop_processes(&app, &target, id).await;
-    ok(&json!({ "key": key }))
+    ok(&KeyAnswer { key })
 }
 
 /// Stops the programs of a key on this server. Other replicas stop theirs within seconds.

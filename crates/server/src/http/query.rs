@@ -6,7 +6,7 @@ use strsim::normalized_damerau_levenshtein as likeness;
 use toolrest_core::{Result, ToolError};
 
 /// Returns the parameters that a route takes. Most take none.
-fn known(path: &str) -> &'static [&'static str] {
+pub(super) fn known(path: &str) -> &'static [&'static str] {
     let parts: Vec<&str> = path.trim_start_matches("/api/v1/").trim_end_matches('/').split('/').collect();
     match parts[..] {
         ["toolsets", _] => &["format"],

@@ -2,7 +2,9 @@
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use schemars::JsonSchema;
 use serde::Serialize;
+use std::marker::PhantomData;
 use toolrest_core::{ErrorKind, ToolError, to_json_within};
 use toolrest_store::StoreError;
 use toolrest_toolsets::{errors, workspace};
@@ -55,19 +57,42 @@ pub(crate) fn answer_with(status: u16, body: Vec<u8>) -> Response {
     json(status, body)
 }
 
+/// An answer with a `T` as JSON.
+pub(crate) struct Reply<T> {
+    pub(crate) response: Response,
+    body: PhantomData<fn() -> T>,
+}
+
+impl<T> Reply<T> {
+    fn new(body: Vec<u8>) -> Self {
+        Self { response: json(200, body), body: PhantomData }
+    }
+}
+
+impl<T> IntoResponse for Reply<T> {
+    fn into_response(self) -> Response {
+        self.response
+    }
+}
+
+/// What is said where there is nothing else to answer.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Done {
+    pub(crate) message: &'static str,
+}
+
 /// Returns an answer with a value as JSON.
-pub(crate) fn ok(value: &impl Serialize) -> Answer {
-    let body = serde_json::to_vec(value).map_err(ToolError::internal)?;
-    Ok(json(200, body))
+pub(crate) fn ok<T: Serialize>(value: &T) -> Answer<Reply<T>> {
+    Ok(Reply::new(serde_json::to_vec(value).map_err(ToolError::internal)?))
 }
 
 /// Returns an answer with a value as JSON, or an error if that is over the limit.
-pub(crate) fn ok_within(value: &impl Serialize, limit_bytes: usize) -> Answer {
+pub(crate) fn ok_within<T: Serialize>(value: &T, limit_bytes: usize) -> Answer<Reply<T>> {
     let body = to_json_within(value, limit_bytes)?.ok_or_else(|| {
         let message = format!("The answer is over the limit of {limit_bytes} bytes");
         ToolError::new(ErrorKind::ResponseTooLarge, message)
     })?;
-    Ok(json(200, body.into_bytes()))
+    Ok(Reply::new(body.into_bytes()))
 }
 
 fn json(status: u16, body: Vec<u8>) -> Response {

@@ -11,6 +11,8 @@ use http_body_util::BodyExt;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::{
     collections::{BTreeMap, HashMap},
+    convert::Infallible,
+    marker::PhantomData,
     net::{IpAddr, Ipv6Addr},
     str::FromStr,
     sync::Arc,
@@ -152,8 +154,8 @@ impl WorkspaceRequest {
     }
 
     /// Reads the body, for members only.
-    pub(crate) async fn json<T: DeserializeOwned>(&self, app: &App, request: Request) -> Result<T> {
-        let request = for_member(app, self.workspace, self.caller, request).await?;
+    pub(crate) async fn json<T: DeserializeOwned>(&self, app: &App, unread: Unread<T>) -> Result<T> {
+        let request = for_member(app, self.workspace, self.caller, unread.request).await?;
         let body = body(request, app, app.settings.limits.body_bytes).await?;
         self.record_args(std::str::from_utf8(&body).ok());
         parse(&body)
@@ -177,8 +179,12 @@ impl WorkspaceRequest {
     }
 
     /// Reads the body, or returns the default if there is none.
-    pub(crate) async fn json_if_any<T: DeserializeOwned + Default>(&self, app: &App, request: Request) -> Result<T> {
-        if hyper::body::Body::is_end_stream(request.body()) { Ok(T::default()) } else { self.json(app, request).await }
+    pub(crate) async fn json_if_any<T: DeserializeOwned + Default>(&self, app: &App, unread: Unread<T>) -> Result<T> {
+        if hyper::body::Body::is_end_stream(unread.request.body()) {
+            Ok(T::default())
+        } else {
+            self.json(app, unread).await
+        }
     }
 
     /// Returns the page of a list that the query asks for.
@@ -243,6 +249,20 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Failure> {
         Ok(Self(json(request, app, app.settings.limits.body_bytes.min(SMALL_BYTES)).await?))
+    }
+}
+
+/// A request whose body, a `T`, is read after the caller was checked.
+pub(crate) struct Unread<T> {
+    pub(crate) request: Request,
+    body: PhantomData<fn() -> T>,
+}
+
+impl<T> FromRequest<Arc<App>> for Unread<T> {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _: &Arc<App>) -> Result<Self, Infallible> {
+        Ok(Self { request, body: PhantomData })
     }
 }
 

@@ -1,22 +1,76 @@
 //! The rules and grants of a workspace, and what they would say about a call.
 
 use super::App;
-use super::reply::{Answer, ok};
-use super::request::WorkspaceRequest;
+use super::reply::{Answer, Reply, ok};
+use super::request::{Unread, WorkspaceRequest};
 use crate::approvals::{self, Shown};
 use crate::policy::WorkspaceRules;
-use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::extract::State;
 use http::{HeaderMap, HeaderValue, header};
-use serde::Deserialize;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 use toolrest_core::rules::{ApprovalMode, Rule, RuleList};
-use toolrest_core::{Access, ApprovalId, Call, CallId, ErrorKind, GrantId, JsonText, Result, Role, ToolError};
+use toolrest_core::{
+    Access, ApprovalId, Ask, Call, CallId, ErrorKind, Grant, GrantId, JsonText, Result, Role, ToolError,
+};
 
-pub(crate) async fn list(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RulesAnswer {
+    /// Counts the changes of the rules; the header `If-Match` takes it.
+    revision: i64,
+    rules: Vec<Rule>,
+    /// The rules in their short form.
+    short: Vec<String>,
+    /// When calls ask; none if the server's setting counts.
+    approvals: Option<ApprovalMode>,
+    /// The waiting calls that the rules now allow.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    released: Vec<ApprovalId>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct GrantList {
+    count: usize,
+    grants: Vec<Grant>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Revoked {
+    /// How many grants were ended.
+    revoked: u64,
+}
+
+/// What would happen to a call.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "decision", rename_all = "lowercase")]
+pub(crate) enum Judgement {
+    /// It would run.
+    Allow(Judged),
+    /// It would wait for a person.
+    Ask(Judged),
+    /// It would be refused.
+    Deny {
+        reason: String,
+        /// The rule that refuses it.
+        rule: Option<Value>,
+    },
+}
+
+/// What a call would do.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Judged {
+    asks: Vec<Ask>,
+    /// A unified diff of what it would change.
+    diff: String,
+    /// The command or code that it would run.
+    command: Option<String>,
+}
+
+pub(crate) async fn list(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<RulesAnswer>> {
     let (revision, rules) = stored_rules(&app, target.access(Role::Viewer)).await?;
-    answer(revision, &rules, &[])
+    answer(revision, rules, Vec::new())
 }
 
 /// Returns the rules of a workspace and their revision.
@@ -29,13 +83,16 @@ pub(super) async fn stored_rules(app: &App, access: Access) -> Result<(i64, Work
     Ok((revision, rules))
 }
 
-pub(crate) async fn replace(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
-    let expected = match if_match(request.headers()) {
+pub(crate) async fn replace(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    body: Unread<RulesBody>,
+) -> Answer<Reply<RulesAnswer>> {
+    let expected = match if_match(body.request.headers()) {
         Ok(expected) => expected,
         Err(error) => target.refuse(&app, error).await?,
     };
-    let body: RulesBody = target.json(&app, request).await?;
-    let rules = match body.into_rules() {
+    let rules = match target.json(&app, body).await?.into_rules() {
         Ok(rules) => rules,
         Err(error) => target.refuse(&app, error).await?,
     };
@@ -45,13 +102,13 @@ pub(crate) async fn replace(State(app): State<Arc<App>>, target: WorkspaceReques
     let body = serde_json::to_string(&rules).map_err(ToolError::internal)?;
     let access = target.access(Role::Owner);
     let revision = app.store.set_rules(access, expected, body).await?;
-    answer(revision, &rules, &approvals::release_covered(&app.runtime, access, None).await)
+    answer(revision, rules, approvals::release_covered(&app.runtime, access, None).await)
 }
 
 /// The body of a change of rules: rules, or a preset.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RulesBody {
+pub(crate) struct RulesBody {
     rules: Option<Vec<Rule>>,
     approvals: Option<ApprovalMode>,
     preset: Option<Preset>,
@@ -68,7 +125,7 @@ impl RulesBody {
 }
 
 /// Rules for a common wish.
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Preset {
     /// Agents can read, list and search, and nothing else.
@@ -95,17 +152,14 @@ impl Preset {
 }
 
 /// Answers the rules, and the waiting calls that they cover.
-fn answer(revision: i64, rules: &WorkspaceRules, released: &[ApprovalId]) -> Answer<Response> {
-    let short: Vec<String> = rules.rules.iter().map(ToString::to_string).collect();
-    let mut body = json!({ "revision": revision, "rules": rules.rules, "short": short, "approvals": rules.approvals });
-    if !released.is_empty() {
-        body["released"] = json!(released);
-    }
-    let mut response = ok(&body)?;
+fn answer(revision: i64, rules: WorkspaceRules, released: Vec<ApprovalId>) -> Answer<Reply<RulesAnswer>> {
+    let WorkspaceRules { rules, approvals } = rules;
+    let short = rules.iter().map(ToString::to_string).collect();
+    let mut reply = ok(&RulesAnswer { revision, rules, short, approvals, released })?;
     if let Ok(tag) = HeaderValue::try_from(format!("\"{revision}\"")) {
-        response.headers_mut().insert(header::ETAG, tag);
+        reply.response.headers_mut().insert(header::ETAG, tag);
     }
-    Ok(response)
+    Ok(reply)
 }
 
 /// Returns the revision that the caller expects.
@@ -116,49 +170,55 @@ fn if_match(headers: &HeaderMap) -> Result<Option<i64>> {
     text.parse().map(Some).map_err(|_| ToolError::argument("If-Match", message))
 }
 
-pub(crate) async fn grants(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+pub(crate) async fn grants(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<GrantList>> {
     let grants = app.store.grants(target.access(Role::Viewer)).await?;
-    ok(&json!({ "count": grants.len(), "grants": grants }))
+    ok(&GrantList { count: grants.len(), grants })
 }
 
-pub(crate) async fn revoke_grants(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+pub(crate) async fn revoke_grants(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<Revoked>> {
     let revoked = app.store.revoke_grants(target.access(Role::Viewer), None).await?;
-    ok(&json!({ "revoked": revoked }))
+    ok(&Revoked { revoked })
 }
 
-pub(crate) async fn revoke_grant(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+pub(crate) async fn revoke_grant(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<Revoked>> {
     let grant: GrantId = target.id(&app, "grant").await?;
     let revoked = app.store.revoke_grants(target.access(Role::Viewer), Some(grant)).await?;
     if revoked == 0 {
         return Err(ToolError::new(ErrorKind::NotFound, format!("There is no grant '{grant}'")).into());
     }
-    ok(&json!({ "revoked": revoked }))
+    ok(&Revoked { revoked })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CheckBody {
+pub(crate) struct CheckBody {
     toolset: String,
     tool: String,
+    /// The arguments, an object.
     args: JsonText,
+    /// The label of the caller's session, to which grants are limited.
     #[serde(default)]
     session: String,
 }
 
 /// Says what would happen to a call of the caller: allowed, asked or denied, by which rule, and what it would change.
-pub(crate) async fn check(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
-    let CheckBody { toolset, tool, args, session } = target.json(&app, request).await?;
+pub(crate) async fn check(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    body: Unread<CheckBody>,
+) -> Answer<Reply<Judgement>> {
+    let CheckBody { toolset, tool, args, session } = target.json(&app, body).await?;
     let id = CallId::new();
     let (caller, workspace) = (target.caller, target.workspace);
     let call = Call { id, correlation: id.to_string(), toolset, tool, args, caller, workspace, session };
     match Shown::of(&app, &call).await {
         Ok(shown) => {
-            let decision = if shown.asks.is_empty() { "allow" } else { "ask" };
-            let (diff, command) = (&shown.preview.diff, &shown.preview.command);
-            ok(&json!({ "decision": decision, "asks": shown.asks, "diff": diff, "command": command }))
+            let Shown { asks, preview, .. } = shown;
+            let judgement = if asks.is_empty() { Judgement::Allow } else { Judgement::Ask };
+            ok(&judgement(Judged { asks, diff: preview.diff, command: preview.command }))
         }
         Err(error) if error.kind == ErrorKind::ApprovalDenied => {
-            ok(&json!({ "decision": "deny", "reason": error.message, "rule": error.details.get("rule") }))
+            ok(&Judgement::Deny { rule: error.details.get("rule").cloned(), reason: error.message })
         }
         Err(error) => Err(error.into()),
     }

@@ -1,34 +1,59 @@
 //! The secrets of a workspace. Their values can be set, and are never shown.
 
 use super::App;
-use super::reply::{Answer, ok};
-use super::request::{WorkspaceRequest, body_for_member};
-use axum::extract::{Request, State};
-use serde_json::json;
+use super::reply::{Answer, Done, Reply, ok};
+use super::request::{Unread, WorkspaceRequest, body_for_member};
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::sync::Arc;
 use toolrest_core::{JsonText, Role, Secret, ToolError, check_secret_name};
+use toolrest_store::SecretInfo;
 
-pub(crate) async fn list(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
-    let secrets = app.store.list_secrets(target.access(Role::Editor)).await?;
-    ok(&json!({ "count": secrets.len(), "secrets": secrets }))
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SecretList {
+    count: usize,
+    secrets: Vec<SecretInfo>,
 }
 
-pub(crate) async fn set(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SecretAnswer {
+    secret: SecretInfo,
+}
+
+/// Describes the body of a new value. It is read by [`value`], whose errors do not quote it.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[allow(dead_code, reason = "only described")]
+pub(crate) struct NewSecret {
+    /// The value that programs get.
+    value: String,
+}
+
+pub(crate) async fn list(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<SecretList>> {
+    let secrets = app.store.list_secrets(target.access(Role::Editor)).await?;
+    ok(&SecretList { count: secrets.len(), secrets })
+}
+
+pub(crate) async fn set(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    unread: Unread<NewSecret>,
+) -> Answer<Reply<SecretAnswer>> {
     let name = name(&app, &target).await?;
     // The body is neither recorded nor quoted in errors.
-    let body: JsonText = body_for_member(&app, &target, request).await?;
+    let body: JsonText = body_for_member(&app, &target, unread.request).await?;
     let secret = match value(&body) {
         Ok(secret) => secret,
         Err(error) => target.refuse(&app, error).await?,
     };
-    let set = app.secrets.set(target.access(Role::Editor), &name, &secret).await?;
-    ok(&json!({ "secret": set }))
+    ok(&SecretAnswer { secret: app.secrets.set(target.access(Role::Editor), &name, &secret).await? })
 }
 
-pub(crate) async fn remove(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+pub(crate) async fn remove(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<Done>> {
     let name = name(&app, &target).await?;
     app.store.delete_secret(target.access(Role::Editor), name).await?;
-    ok(&json!({ "message": "Secret deleted" }))
+    ok(&Done { message: "Secret deleted" })
 }
 
 async fn name(app: &App, target: &WorkspaceRequest) -> Result<String, ToolError> {

@@ -1,7 +1,7 @@
 //! The routes of specification 003, which have a listener of their own.
 
 use super::App;
-use super::reply::{Answer, ok};
+use super::reply::{Answer, Reply, ok};
 use super::request::{bearer, caller};
 use super::tools::{self, TOOL_BACKEND};
 use axum::Router;
@@ -27,12 +27,12 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-async fn health() -> Answer {
+async fn health() -> Answer<Reply<Value>> {
     ok(&json!({ "status": "ok", "service": TOOL_BACKEND, "timestamp": now().to_string() }))
 }
 
 /// Shows the tools with the schemas of their arguments and answers.
-async fn catalogue(State(app): State<Arc<App>>) -> Answer {
+async fn catalogue(State(app): State<Arc<App>>) -> Answer<Reply<Value>> {
     let toolset = app.engine.toolsets().find("backend").ok_or_else(|| ToolError::internal("no toolset `backend`"))?;
     let tools = toolset.tools().map(|tool| {
         json!({

@@ -1,7 +1,7 @@
 //! Tool calls and the catalogue of tools.
 
 use super::App;
-use super::reply::{Answer, answer_with, failure, ok};
+use super::reply::{Answer, Reply, answer_with, failure, ok};
 use super::request::{caller, for_member, json, may_be_long, workspace_id};
 use super::tool_backend::{caller_and_workspace, without_prefix};
 use crate::approvals::{self, AskOptions, Asked};
@@ -9,8 +9,9 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use serde::Deserialize;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use toolrest_core::{
     Approval, Call, CallId, CallOutcome, CatalogueFormat, Dialect, DynTool, ErrorKind, JsonText, Permission, Result,
@@ -304,18 +305,25 @@ fn no_toolset(name: &str) -> ToolError {
     ToolError::new(ErrorKind::UnknownTool, format!("Toolset '{name}' not found"))
 }
 
+/// A toolset and the names of its tools.
+#[derive(Serialize, JsonSchema)]
+struct ToolsetNames {
+    name: &'static str,
+    tools: Vec<&'static str>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ToolsetList {
+    toolsets: Vec<ToolsetNames>,
+}
+
 /// Lists the toolsets.
-pub(crate) async fn toolsets(State(app): State<Arc<App>>) -> Answer {
-    let toolsets: Vec<_> = app
-        .engine
-        .toolsets()
-        .iter()
-        .map(|toolset| {
-            let tools: Vec<_> = toolset.tools().map(DynTool::name).collect();
-            json!({ "name": toolset.name(), "tools": tools })
-        })
+pub(crate) async fn toolsets(State(app): State<Arc<App>>) -> Answer<Reply<ToolsetList>> {
+    let toolsets = app.engine.toolsets().iter();
+    let toolsets = toolsets
+        .map(|toolset| ToolsetNames { name: toolset.name(), tools: toolset.tools().map(DynTool::name).collect() })
         .collect();
-    ok(&json!({ "toolsets": toolsets }))
+    ok(&ToolsetList { toolsets })
 }
 
 /// Shows the tools of a toolset with their schemas.
@@ -323,7 +331,7 @@ pub(crate) async fn catalogue(
     State(app): State<Arc<App>>,
     name: Result<Path<String>, PathRejection>,
     Query(query): Query<HashMap<String, String>>,
-) -> Answer {
+) -> Answer<Reply<Value>> {
     let format: CatalogueFormat = query.get("format").map_or(Ok(CatalogueFormat::default()), |text| text.parse())?;
     let name = name.map_or_else(|_| String::new(), |Path(name)| name);
     let toolset = app.engine.toolsets().find(&name).ok_or_else(|| no_toolset(&name))?;

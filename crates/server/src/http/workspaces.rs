@@ -1,36 +1,41 @@
 //! Creating, listing, changing and removing workspaces.
 
 use super::App;
-use super::reply::{Answer, ok};
-use super::request::{Json, SignedIn, WorkspaceRequest, single_line};
-use axum::extract::{Request, State};
-use serde::Deserialize;
-use serde_json::json;
+use super::reply::{Answer, Done, Reply, ok};
+use super::request::{Json, SignedIn, Unread, WorkspaceRequest, single_line};
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::{path::Path, sync::Arc, time::Duration};
 use toolrest_core::{Result, Role, ToolError, WorkspaceSettingsPatch};
 use toolrest_ops::outside::AllowList;
-use toolrest_store::{Location, WorkspaceChange, no_such_account};
+use toolrest_store::{Location, WorkspaceChange, WorkspaceInfo, no_such_account};
 
 const NAME_CHARS: usize = 100;
 const MAX_HOSTS: usize = 100;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeBody {
+    /// The new name; 1 to 100 characters.
     name: Option<String>,
+    /// Settings to change; null removes a setting.
     settings: Option<WorkspaceSettingsPatch>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewWorkspace {
+    /// Its name; 1 to 100 characters.
     name: String,
+    /// Where its files are.
     #[serde(default)]
     kind: Kind,
+    /// For `directory`: the absolute path of the folder on the server's machine.
     root: Option<String>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
     #[default]
@@ -38,11 +43,30 @@ enum Kind {
     Directory,
 }
 
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WorkspaceAnswer {
+    workspace: WorkspaceInfo,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WorkspaceWithHistory {
+    workspace: WorkspaceInfo,
+    /// For a folder: the size of its history in the database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history_bytes: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WorkspaceList {
+    count: usize,
+    workspaces: Vec<WorkspaceInfo>,
+}
+
 pub(crate) async fn create(
     State(app): State<Arc<App>>,
     SignedIn(caller): SignedIn,
     Json(body): Json<NewWorkspace>,
-) -> Answer {
+) -> Answer<Reply<WorkspaceAnswer>> {
     let name = single_line("name", &body.name, NAME_CHARS)?;
     let place = match (body.kind, &body.root) {
         (Kind::Database, None) => Location::Database,
@@ -60,29 +84,33 @@ pub(crate) async fn create(
             Location::Directory { root: root.map_err(|error| error.about("root"))? }
         }
     };
-    ok(&json!({ "workspace": app.store.create_workspace(caller.user, name, place).await? }))
+    ok(&WorkspaceAnswer { workspace: app.store.create_workspace(caller.user, name, place).await? })
 }
 
-pub(crate) async fn list(State(app): State<Arc<App>>, SignedIn(caller): SignedIn) -> Answer {
+pub(crate) async fn list(State(app): State<Arc<App>>, SignedIn(caller): SignedIn) -> Answer<Reply<WorkspaceList>> {
     // A revoked or suspended key is refused, as everywhere.
     if let Some(key) = caller.key {
         app.engine.authorise(key.workspace, caller).await?;
     }
     let workspaces = app.store.workspaces_of(caller.member()).await?;
-    ok(&json!({ "count": workspaces.len(), "workspaces": workspaces }))
+    ok(&WorkspaceList { count: workspaces.len(), workspaces })
 }
 
-pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<WorkspaceWithHistory>> {
     let workspace = app.store.workspace(target.access(Role::Viewer)).await?;
-    if workspace.location == Location::Database {
-        return ok(&json!({ "workspace": workspace }));
-    }
-    let history_bytes = app.store.history_bytes(target.access(Role::Viewer)).await?;
-    ok(&json!({ "workspace": workspace, "history_bytes": history_bytes }))
+    let history_bytes = match workspace.location {
+        Location::Database => None,
+        Location::Directory { .. } => Some(app.store.history_bytes(target.access(Role::Viewer)).await?),
+    };
+    ok(&WorkspaceWithHistory { workspace, history_bytes })
 }
 
-pub(crate) async fn change(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
-    let ChangeBody { name, settings } = target.json(&app, request).await?;
+pub(crate) async fn change(
+    State(app): State<Arc<App>>,
+    target: WorkspaceRequest,
+    body: Unread<ChangeBody>,
+) -> Answer<Reply<WorkspaceAnswer>> {
+    let ChangeBody { name, settings } = target.json(&app, body).await?;
     let name = name.map(|name| single_line("name", &name, NAME_CHARS)).transpose()?;
     let run = settings.as_ref().and_then(|settings| settings.run.as_ref()?.as_ref());
     if let Some(hosts) = run.and_then(|run| run.network.as_ref()?.as_ref()) {
@@ -92,7 +120,7 @@ pub(crate) async fn change(State(app): State<Arc<App>>, target: WorkspaceRequest
         return Err(ToolError::argument("name", "Give a new name, new settings, or both").into());
     }
     let change = WorkspaceChange { name, settings };
-    ok(&json!({ "workspace": app.store.change_workspace(target.access(Role::Owner), change).await? }))
+    ok(&WorkspaceAnswer { workspace: app.store.change_workspace(target.access(Role::Owner), change).await? })
 }
 
 /// Refuses hosts that `run.network_hosts` does not allow.
@@ -120,9 +148,9 @@ fn check_hosts(app: &App, hosts: &[String]) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn remove(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+pub(crate) async fn remove(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<Done>> {
     app.store.delete_workspace(target.access(Role::Owner)).await?;
     // Stop running processes, because their changes can no longer be committed.
     app.processes.stop_all(Some(target.workspace), Duration::ZERO).await;
-    ok(&json!({ "message": "Workspace deleted successfully" }))
+    ok(&Done { message: "Workspace deleted successfully" })
 }

@@ -56,6 +56,7 @@ mod metrics;
 mod moves;
 mod names;
 mod nothing_silent;
+mod openapi;
 mod origins;
 mod outage;
 mod patches;
