@@ -3,11 +3,12 @@
 PG_BIN := $(lastword $(sort $(wildcard /usr/lib/postgresql/*/bin)))
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run install test bench postgres ripgrep fd git sandbox-tools python-venv python docs clean
+.PHONY: run install test bench console screenshots e2e postgres ripgrep fd git chromium sandbox-tools python-venv python docs clean
 
-# Builds the server quickly and starts it with SQLite in ./data. The server creates the Python environment of the data
-# tools while it runs; all other tools work without it.
+# Builds the console and the server quickly and starts it with SQLite in ./data. The server creates the Python environment
+# of the data tools while it runs; all other tools work without it, and everything but the console works without Node.js.
 run:
+	@$(MAKE) --no-print-directory console || echo "continuing without the web console" >&2
 	@$(MAKE) --no-print-directory python-venv || echo "continuing without python3-venv" >&2
 	@[ -x target/fast-build/toolrest ] || echo "Building the server. The first build takes some minutes on two cores."
 	cargo build --locked --profile fast-build --package toolrest
@@ -19,12 +20,42 @@ install:
 
 # Installs what is missing, then checks formatting, lints and behaviour. Everything is compiled twice: by clippy, which
 # generates no code, and for the tests, which the Python environment is set up with.
-test: postgres git sandbox-tools python-venv
+test: postgres git sandbox-tools python-venv console chromium
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
 	cargo test --workspace --locked --no-run
 	target/debug/toolrest setup python --to target/python
 	cargo test --workspace --locked
+	cd web && npm run --silent e2e
+
+# Builds the web console into web/dist, which the server embeds when it is built. Does nothing if it is up to date.
+WEB_SOURCES := $(shell find web/src web/build web/index.html web/package.json web/vite.config.ts web/svelte.config.js web/tsconfig.json -type f 2>/dev/null)
+console: web/dist/site/index.html
+
+web/dist/site/index.html: web/node_modules/.package-lock.json $(WEB_SOURCES)
+	cd web && npm run --silent build
+	@touch $@
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	@if ! command -v npm >/dev/null 2>&1; then \
+		echo "npm not found: installing Debian's nodejs and npm"; \
+		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy nodejs npm; \
+	fi
+	@node -e '$(NODE_CHECK)' || { echo "Node.js 20.19, 22.12 or later with npm is needed for the web console: https://nodejs.org/" >&2; exit 1; }
+	cd web && npm ci --no-audit --no-fund
+	@touch $@
+
+NODE_CHECK := const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)
+
+# The tests of the console in Chromium, against target/debug/toolrest. `make e2e ARGS=e2e/approvals.test.mjs` runs some.
+e2e: console chromium
+	cargo build --locked --package toolrest
+	cd web && $(if $(ARGS),node --test --test-concurrency=1 $(ARGS),npm run --silent e2e)
+
+# Writes a picture of every page of the console in both themes to web/screenshots.
+screenshots: console chromium
+	cargo build --locked --package toolrest
+	cd web && npm run --silent screenshots
 
 # Measures the release build on this machine and writes docs/benchmarks.md. `make bench ARGS=--large` also searches a
 # workspace of 2 GB.
@@ -58,6 +89,13 @@ git:
 	@if ! command -v git >/dev/null 2>&1; then \
 		echo "git not found: installing Debian's git"; \
 		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy git; \
+	fi
+
+# Chromium from Debian's packages, for the tests of the console.
+chromium:
+	@if [ ! -x /usr/bin/chromium ]; then \
+		echo "chromium not found: installing Debian's chromium"; \
+		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy chromium; \
 	fi
 
 # The programs that the tests of the sandbox run in it, from Debian's packages: a job sees nothing outside of /usr.

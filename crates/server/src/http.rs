@@ -5,6 +5,7 @@ mod approvals;
 mod budget;
 mod calls;
 mod chats;
+mod console;
 mod content;
 mod describe;
 mod events;
@@ -164,7 +165,7 @@ fn router(app: Arc<App>) -> Router {
     };
     routes()
         .into_iter()
-        .fold(Router::new(), |router, route| router.route(route.path, handler(route)))
+        .fold(console::routes(), |router, route| router.route(route.path, handler(route)))
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
         .with_state(app)
@@ -202,6 +203,7 @@ pub(crate) async fn answer(app: &App, site: &Site, mut request: Request<Body>, p
     let names = site.host_rules.check(&request);
     let origin = names.as_ref().ok().is_some_and(Option::is_some);
     let preflight = if origin { ListedOrigin::preflight(&request) } else { None };
+    let names = names.and_then(|origin| host::check_cookie_use(&request).map(|()| origin));
     let answered = match (&names, preflight) {
         (Err(error), _) => Err(error.clone()),
         (Ok(_), Some(preflight)) => Ok(preflight),

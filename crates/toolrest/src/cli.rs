@@ -300,6 +300,7 @@ async fn run_server(settings: Settings, setup_python: bool) -> Result<(), Box<dy
         },
     );
     println!("Toolrest is listening on {base}");
+    println!("  console {base}/");
     println!("  health  {base}/health");
     println!("  tools   {base}/api/v1/toolsets/workspace");
     println!("  data    {data}");
@@ -324,7 +325,7 @@ async fn run_server(settings: Settings, setup_python: bool) -> Result<(), Box<dy
             );
             println!("Stop with Ctrl-C.");
         }
-        None => println!("Next: register with POST {base}/api/v1/auth/register (see README.md). Stop with Ctrl-C."),
+        None => println!("Next: open {base}/ in a browser and make an account. Stop with Ctrl-C."),
     }
     let _setup = if setup_python {
         BackgroundSetup::start(&python).unwrap_or_else(|error| {

@@ -4,8 +4,9 @@
 //! page's own that was made to resolve to the server's address (DNS rebinding), which its `Host` shows. Programs that
 //! are not browsers send no `Origin` and name the server as they know it.
 
+use super::request::cookie;
 use crate::settings::Settings;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use std::net::{IpAddr, SocketAddr};
 use toolrest_core::{ErrorKind, Result, ToolError};
 
@@ -211,6 +212,26 @@ impl HostRules {
         let is_address = matches!(host, Host::Address(_)) && !self.is_loopback;
         is_address || host.is_loopback() || self.hosts.iter().any(|pattern| pattern.fits(host))
     }
+}
+
+/// The header that pages of this server send with changes. A page of another site cannot send it.
+static REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
+
+/// Refuses a change that a browser sends with the cookies of a session but without the header `X-Requested-With`.
+///
+/// The origin is checked as well. Programs send no `Origin`, and nobody can make them send a request with a cookie.
+pub(crate) fn check_cookie_use<B>(request: &Request<B>) -> Result<()> {
+    let headers = request.headers();
+    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let has_cookie = ["access_token", "refresh_token"].iter().any(|name| cookie(headers, name).is_some());
+    let is_from_browser = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
+    let is_by_cookie = is_from_browser && has_cookie && !headers.contains_key(header::AUTHORIZATION);
+    if is_change && is_by_cookie && !headers.contains_key(&REQUESTED_WITH) {
+        let message =
+            "A web page that changes something with the cookies of a session must send the header X-Requested-With";
+        return Err(ToolError::new(ErrorKind::Forbidden, message));
+    }
+    Ok(())
 }
 
 /// Returns the value of a header for a message, shortened and without control characters.

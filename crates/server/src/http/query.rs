@@ -25,6 +25,9 @@ pub(super) fn known(path: &str) -> &'static [&'static str] {
 
 /// Refuses a parameter that the route does not take, or that is given twice: ignoring it would mislead the caller.
 pub(crate) fn check<B>(request: &Request<B>) -> Result<()> {
+    if super::console::is_page(request.uri().path()) {
+        return Ok(());
+    }
     let known = known(request.uri().path());
     let mut seen: Vec<String> = Vec::new();
     for (name, _) in pairs(request.uri())? {

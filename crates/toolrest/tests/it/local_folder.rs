@@ -53,7 +53,7 @@ async fn open_link(server: &Server) -> Reply {
 /// Returns the local workspace of a server, for requests by its owner, who opens the sign-in link.
 async fn own_local_workspace(server: &Server) -> Workspace {
     let page = open_link(server).await;
-    assert_eq!(page.status, 200, "{page}");
+    assert_eq!(page.status, 303, "{page}");
     let token = page.cookies().strip_prefix("access_token=").unwrap().to_owned();
     local_workspace_with(server, token).await
 }
@@ -98,9 +98,9 @@ async fn the_sign_in_link_of_serve_dir_works_once() {
     let wrong = server.client().send(Request::new("GET", "/sign-in?token=wrong")).await;
     assert_eq!(wrong.status, 401, "{wrong}");
     let page = open_link(&server).await;
-    assert_eq!(page.status, 200, "{page}");
-    assert!(page.header("content-type").unwrap().starts_with("text/html"), "{page}");
-    assert!(page.text.contains("You are signed in") && page.text.contains("trk_"), "{page}");
+    assert_eq!(page.status, 303, "{page}");
+    let workspace = local_workspace(&server).await.id;
+    assert_eq!(page.header("location"), Some(format!("/w/{workspace}/activity").as_str()), "{page}");
     assert_eq!(page.header("cache-control"), Some("no-store"));
     let again = open_link(&server).await;
     assert_eq!(again.status, 401, "{again}");

@@ -18,6 +18,7 @@ mod chats;
 mod command;
 mod commands;
 mod concurrency;
+mod console;
 mod contents;
 mod data_tools;
 mod denied_paths;

@@ -152,13 +152,15 @@ fn the_time_limit_in_descriptions_is_that_of_the_settings() {
 #[test]
 fn make_test_does_not_hide_build_output() {
     let makefile = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Makefile")).unwrap();
+    // Files that no rule makes, such as sources, have none.
     let rule = |target: &str| {
-        let start = makefile.split(&format!("\n{target}:")).nth(1).unwrap_or_else(|| panic!("no rule for {target}"));
-        start.split("\n\n").next().unwrap().to_owned()
+        let start = makefile.split(&format!("\n{target}:")).nth(1)?;
+        start.split("\n\n").next().map(str::to_owned)
     };
+    assert!(rule("test").is_some(), "there is no rule for `test`");
     let mut targets = vec!["test".to_owned()];
     while let Some(target) = targets.pop() {
-        let rule = rule(&target);
+        let Some(rule) = rule(&target) else { continue };
         let (needed, commands) = rule.split_once('\n').unwrap_or((&rule, ""));
         assert!(!commands.contains("--quiet") && !commands.contains("cargo -q"), "make {target}: {commands}");
         targets.extend(needed.split_whitespace().map(str::to_owned));

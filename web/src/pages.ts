@@ -1,0 +1,23 @@
+// The pages of a workspace. A page is a folder in `pages/` and one line here.
+
+import type { Component } from 'svelte';
+import type { Workspace } from './lib/types';
+
+/** What a page gets: the workspace, and the parts of the path after the name of the page. */
+export type PageProps = { workspace: Workspace; rest: string[] };
+
+export type Page = {
+  /** Its name in the address. */
+  name: string;
+  title: string;
+  /** The letter after `g` that opens it. */
+  key: string;
+  /** Where it stands in the navigation: what agents do, or how the workspace is set up. */
+  group: 'work' | 'setup';
+  load: () => Promise<{ default: Component<PageProps> }>;
+};
+
+export const pages: Page[] = [
+  { name: 'activity', title: 'Activity', key: 'a', group: 'work', load: () => import('./pages/activity/Activity.svelte') },
+  { name: 'connect', title: 'Connect', key: 'c', group: 'setup', load: () => import('./pages/connect/Connect.svelte') },
+];
