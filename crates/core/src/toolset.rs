@@ -135,6 +135,19 @@ impl Toolset {
         self.tools.iter().map(|tool| &**tool)
     }
 
+    /// Returns the tools as functions for OpenAI's interface: `name`, `description` and `parameters` of each, as the registry
+    /// of specification 002 does.
+    pub fn to_openai_functions(&self) -> Vec<Value> {
+        let function = |tool: &dyn DynTool| {
+            json!({
+                "name": name_for_models(tool.name()),
+                "description": tool.description(),
+                "parameters": tool.input_schema(),
+            })
+        };
+        self.tools().map(function).collect()
+    }
+
     /// Returns the tools with their schemas, in the format of a kind of client.
     pub fn catalogue(&self, format: CatalogueFormat) -> Value {
         let tools: Vec<Value> = self

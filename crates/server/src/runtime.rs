@@ -266,6 +266,11 @@ impl Runtime {
         local::open(self, folder).await
     }
 
+    /// Returns the toolsets that can be called.
+    pub fn toolsets(&self) -> &Toolsets {
+        self.engine.toolsets()
+    }
+
     /// Calls a tool. The outcome can be rendered as JSON, as a text for models, or in the format of the toolset.
     ///
     /// With an [`Approver`] the call is judged by the rules, and the approver is asked where they ask. Without one, a

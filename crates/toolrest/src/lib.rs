@@ -29,6 +29,9 @@
 //! A program that embeds Toolrest and lets tools run programs is started again by the sandbox, with `__launcher` as its
 //! first argument. It must then call [`launcher_main`] before anything else, and return its result.
 
+mod tool_executor;
+
+pub use tool_executor::{ToolExecutor, ToolResponse, get_tool_executor};
 pub use toolrest_core as core;
 pub use toolrest_sandbox::launcher_main;
 pub use toolrest_server::{

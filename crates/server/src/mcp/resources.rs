@@ -52,7 +52,7 @@ pub(super) async fn list(
     context: &RequestContext<RoleServer>,
 ) -> Result<ListResourcesResult, ErrorData> {
     let listed = calls::json(server, LIST, &json!({ "pattern": "**" }), context).await?;
-    let Listing { files } = parse(listed.map_err(|error| refused(&error))?)?;
+    let Listing { files } = parse(listed.map_err(|error| refused(PREFIX, &error))?)?;
     let after = cursor.unwrap_or_default();
     let mut rest = files.into_iter().filter(|file| file.path > after);
     let resource = |file: ListedFile| Resource::new(uri(&file.path), file.path).with_size(file.size);
@@ -76,7 +76,7 @@ pub(super) async fn read(
 ) -> Result<ReadResourceResult, ErrorData> {
     let Some(path) = path(uri) else {
         let message = format!("There is no resource '{uri}'; the addresses have the form {PREFIX}path");
-        return Err(ErrorData::resource_not_found(message, None));
+        return Err(ErrorData::resource_not_found(message, Some(json!({ "uri": uri }))));
     };
     let text = calls::json(server, READ, &json!({ "path": path }), context).await?;
     let contents = match text {
@@ -84,9 +84,9 @@ pub(super) async fn read(
         Err(error) if error.kind == ErrorKind::Binary => {
             let args = json!({ "path": path, "encoding": "base64" });
             let bytes = calls::json(server, READ, &args, context).await?;
-            ResourceContents::blob(parse::<Content>(bytes.map_err(|error| refused(&error))?)?.content, uri)
+            ResourceContents::blob(parse::<Content>(bytes.map_err(|error| refused(uri, &error))?)?.content, uri)
         }
-        Err(error) => return Err(refused(&error)),
+        Err(error) => return Err(refused(uri, &error)),
     };
     Ok(ReadResourceResult::new(vec![contents]))
 }
@@ -95,9 +95,10 @@ fn parse<T: for<'de> Deserialize<'de>>(answer: Value) -> Result<T, ErrorData> {
     serde_json::from_value(answer).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-fn refused(error: &ToolError) -> ErrorData {
+/// Returns the error for a resource that cannot be read.
+fn refused(uri: &str, error: &ToolError) -> ErrorData {
     match error.kind {
-        ErrorKind::NotFound => ErrorData::resource_not_found(error.message.clone(), None),
+        ErrorKind::NotFound => ErrorData::resource_not_found(error.message.clone(), Some(json!({ "uri": uri }))),
         ErrorKind::Internal => ErrorData::internal_error(error.message.clone(), None),
         _ => ErrorData::invalid_request(error.message.clone(), None),
     }

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use toolrest::core::{CallOutcome, ErrorKind, Result as ToolResult};
 use toolrest::settings::Settings;
 use toolrest::{ApprovalRequest, Approver, ApproverDecision, Runtime, RuntimeOptions};
@@ -17,9 +19,15 @@ mod approver_example;
 #[path = "../../examples/custom_tool.rs"]
 #[allow(dead_code)]
 mod custom_tool_example;
+#[path = "../../examples/model_loop.rs"]
+#[allow(dead_code)]
+mod model_loop_example;
 #[path = "../../examples/open_folder.rs"]
 #[allow(dead_code)]
 mod open_folder_example;
+#[path = "../../examples/tool_executor.rs"]
+#[allow(dead_code)]
+mod tool_executor_example;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_example_with_a_folder_writes_into_it() {
@@ -46,6 +54,64 @@ async fn the_example_with_a_custom_tool_counts_words() {
     let counted = custom_tool_example::run(folder.path(), data.path(), "a.txt").await.unwrap();
     assert_eq!(counted, r#"{"words":3}"#);
     assert!(custom_tool_example::run(folder.path(), data.path(), "missing.txt").await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_of_specification_000_lists_a_folder() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(folder.path().join("a.txt"), "one\n").unwrap();
+    let listed = tool_executor_example::run(folder.path(), data.path(), "/").await.unwrap();
+    assert!(listed.success && listed.error.is_none());
+    assert_eq!(listed.result["entries"][0]["name"], "a.txt");
+    let refused = tool_executor_example::run(folder.path(), data.path(), "/missing").await.unwrap();
+    assert!(!refused.success && refused.result.is_null());
+    assert!(refused.error.unwrap().contains("/missing"));
+    let unknown = toolrest::get_tool_executor("format_disk").unwrap_err();
+    assert_eq!((unknown.kind, unknown.message.as_str()), (ErrorKind::UnknownTool, "Tool 'format_disk' not found"));
+}
+
+/// Answers requests at an endpoint like OpenAI's with these messages of a model, and returns the requests.
+async fn play_model(listener: TcpListener, messages: Vec<Value>) -> Vec<Value> {
+    let mut requests = Vec::new();
+    for message in messages {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        let body = loop {
+            assert!(stream.read_buf(&mut request).await.unwrap() > 0, "the request ends early");
+            let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length: usize = head.split("content-length: ").nth(1).unwrap().lines().next().unwrap().parse().unwrap();
+            if body.len() == length {
+                break request[request.len() - length..].to_vec();
+            }
+        };
+        requests.push(serde_json::from_slice(&body).unwrap());
+        let answer = json!({"choices": [{"message": message}]}).to_string();
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", answer.len());
+        stream.write_all((head + &answer).as_bytes()).await.unwrap();
+    }
+    requests
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_with_a_model_calls_what_the_model_asks_for() {
+    let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = listener.local_addr().unwrap().to_string();
+    let call = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "write", "arguments": arguments}});
+    let write = call("1", r#"{"filePath": "a.txt", "content": "one\n"}"#);
+    let calls = json!({"role": "assistant", "content": null, "tool_calls": [write, call("2", "{")]});
+    let end = json!({"role": "assistant", "content": "Done."});
+    let model = tokio::spawn(play_model(listener, vec![calls, end]));
+    let answer = model_loop_example::run(folder.path(), data.path(), &endpoint, "test", "Write a.txt").await.unwrap();
+    let requests = model.await.unwrap();
+    assert_eq!(answer, "Done.");
+    assert_eq!(fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one\n");
+    assert_eq!(requests[0]["tools"][0]["function"]["name"], "read");
+    let messages = requests[1]["messages"].as_array().unwrap();
+    assert_eq!((&messages[0]["content"], &messages[2]["tool_call_id"]), (&json!("Write a.txt"), &json!("1")));
+    assert!(messages[2]["content"].as_str().unwrap().contains("+one"), "{messages:?}");
+    assert!(messages[3]["content"].as_str().unwrap().contains("not JSON"), "{messages:?}");
 }
 
 /// Answers with a function of the request, and counts how often it was asked.
