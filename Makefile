@@ -3,7 +3,7 @@
 PG_BIN := $(lastword $(sort $(wildcard /usr/lib/postgresql/*/bin)))
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run install test bench console screenshots e2e postgres ripgrep fd git chromium sandbox-tools python-venv python docs clean
+.PHONY: run install test test-interop interop clients bench console screenshots e2e postgres ripgrep fd git chromium sandbox-tools python-venv python docs clean
 
 # Builds the console and the server quickly and starts it with SQLite in ./data. The server creates the Python environment
 # of the data tools while it runs; all other tools work without it, and everything but the console works without Node.js.
@@ -56,6 +56,39 @@ e2e: console chromium
 screenshots: console chromium
 	cargo build --locked --package toolrest
 	cd web && npm run --silent screenshots
+
+# Tests the interfaces with programs of others: the suite, the inspector and the Python client of the Model Context Protocol,
+# the libraries of those who make models, generated requests by the OpenAPI description, and our own clients.
+test-interop: sandbox-tools interop
+	cargo build --locked --package toolrest
+	target/interop/python/bin/python -m pytest interop --quiet -p no:cacheprovider --durations 5 $(ARGS)
+
+# Installs those programs below target/, in the versions of the lock files in interop/.
+INTEROP := target/interop
+interop: $(INTEROP)/python/installed $(INTEROP)/npm/installed
+
+$(INTEROP)/python/installed: interop/requirements.txt
+	@$(MAKE) --no-print-directory python-venv
+	rm -rf $(INTEROP)/python
+	/usr/bin/python3 -I -m venv $(INTEROP)/python
+	$(INTEROP)/python/bin/pip install --quiet --disable-pip-version-check --requirement interop/requirements.txt
+	touch $@
+
+$(INTEROP)/npm/installed: interop/package.json interop/package-lock.json
+	@if ! command -v npm >/dev/null 2>&1; then \
+		echo "npm not found: installing Debian's npm"; \
+		$(SUDO) apt-get update -q && \
+		$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends npm; \
+	fi
+	rm -rf $(INTEROP)/npm && mkdir -p $(INTEROP)/npm
+	cp interop/package.json interop/package-lock.json $(INTEROP)/npm
+	cd $(INTEROP)/npm && npm ci --ignore-scripts --no-audit --no-fund
+	touch $@
+
+# Rewrites the types of the clients from the OpenAPI description.
+clients: interop
+	cargo build --locked --package toolrest
+	target/interop/python/bin/python interop/generate_clients.py
 
 # Measures the release build on this machine and writes docs/benchmarks.md. `make bench ARGS=--large` also searches a
 # workspace of 2 GB.
