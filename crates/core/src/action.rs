@@ -94,6 +94,36 @@ pub struct ToolHints {
     pub is_open_world: bool,
 }
 
+/// The hints that a tool gives to clients of the Model Context Protocol. One that is none is left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Annotations {
+    /// Whether it changes nothing.
+    #[serde(rename = "readOnlyHint", skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    /// Whether it may replace or remove something.
+    #[serde(rename = "destructiveHint", skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    /// Whether the same call again changes nothing more.
+    #[serde(rename = "idempotentHint", skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    /// Whether it may reach what is outside of the workspace.
+    #[serde(rename = "openWorldHint", skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+impl Annotations {
+    /// Returns all hints.
+    pub fn of(hints: ToolHints) -> Self {
+        Self {
+            read_only: Some(hints.is_read_only),
+            destructive: Some(hints.is_destructive),
+            idempotent: Some(hints.is_idempotent),
+            open_world: Some(hints.is_open_world),
+        }
+    }
+}
+
 /// A set of actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ActionSet(u16);

@@ -23,7 +23,7 @@ pub fn bind<T: DeserializeOwned>(json: &JsonText) -> Result<T> {
 pub(crate) fn bind_arguments<T: DeserializeOwned>(args: &JsonText, schema: &Value) -> Result<T> {
     // Rejects duplicate keys.
     bind::<UniqueKeys>(args)?;
-    bind(args).map_err(|error| unknown_argument(args, schema).unwrap_or(error))
+    bind(args).map_err(|error| unknown_argument(args, schema, &error).unwrap_or(error))
 }
 
 fn read<T: DeserializeOwned>(json: &JsonText) -> Result<T, String> {
@@ -41,11 +41,15 @@ pub fn without_position(message: &str) -> String {
 }
 
 /// Creates the error for an argument that the schema does not have, if there is one.
-fn unknown_argument(args: &JsonText, schema: &Value) -> Option<ToolError> {
+///
+/// A tool may accept names that its schema does not show, so an error about another argument is not replaced.
+fn unknown_argument(args: &JsonText, schema: &Value, error: &ToolError) -> Option<ToolError> {
+    let at_fault = error.argument_at_fault();
     let known: Vec<&str> =
         schema["properties"].as_object().map(|names| names.keys().map(String::as_str).collect()).unwrap_or_default();
     let given = args.members().unwrap_or_default();
-    let (unknown, _) = given.iter().find(|(name, _)| !known.contains(&name.as_str()))?;
+    let is_unknown = |name: &str| !known.contains(&name) && at_fault.is_none_or(|at_fault| at_fault == name);
+    let (unknown, _) = given.iter().find(|(name, _)| is_unknown(name))?;
     let nearest = known
         .iter()
         .map(|name| (strsim::damerau_levenshtein(name, unknown), name))

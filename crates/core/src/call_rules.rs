@@ -124,7 +124,7 @@ impl CallRules {
         match self.mode() {
             ApprovalMode::Off => false,
             ApprovalMode::All => true,
-            ApprovalMode::Spec | ApprovalMode::Never => matches!(self.toolset.as_str(), "system" | "coding"),
+            ApprovalMode::Spec | ApprovalMode::Never => matches!(self.toolset.as_str(), "system" | "coding" | "agent"),
         }
     }
 
@@ -328,6 +328,8 @@ impl CallRules {
                         let grant = match rule {
                             // The first edit of a session asks; the answer can be given for all of them.
                             None if self.toolset == "coding" => Some("**".to_owned()),
+                            // The answer to the first change or command can be given for all of the session; deletions ask each time.
+                            None if self.toolset == "agent" && action != Action::Delete => Some("**".to_owned()),
                             Some(_) if !approvers.is_empty() => None,
                             _ => grant_pattern(action, target),
                         };
@@ -357,6 +359,16 @@ impl CallRules {
                 Some(
                     "the system toolset asks before it fetches from a host that is not in `web.fetch_hosts`".to_owned(),
                 )
+            }
+            ("agent", Action::Delete, _) => Some("the agent toolset asks before it deletes".to_owned()),
+            ("agent", Action::Write | Action::Move, _) => {
+                Some("the agent toolset asks before the first edit of a session".to_owned())
+            }
+            ("agent", Action::Exec, _) => {
+                Some("the agent toolset asks before the first command of a session".to_owned())
+            }
+            ("agent", Action::Fetch, Target::Host(host)) if !self.in_force.fetch_hosts.contains(host) => {
+                Some("the agent toolset asks before it fetches from a host that is not in `web.fetch_hosts`".to_owned())
             }
             ("coding", Action::Write | Action::Delete | Action::Move, _) => {
                 Some("the coding toolset asks before the first edit of a session".to_owned())

@@ -218,6 +218,7 @@ impl Engine {
             workspace_id,
             workspace: GuardedWorkspace::around(workspace, &guard, commits),
             guard,
+            session: Arc::default(),
             started_at: record.started_at,
             limits: self.limits,
             rules_revision,
@@ -499,6 +500,7 @@ impl Engine {
         let name = (toolset.name(), tool.name(), tool.action());
         let caller = (call.caller, call.workspace);
         let mut cx = self.context(record, name, caller, opened, (guard, rules.revision), commits);
+        cx.session = call.session.as_str().into();
         if let Permission::Approved(ApprovedCall { approval, instance, .. }) = permission {
             cx.approval = Some((*approval, *instance));
         }

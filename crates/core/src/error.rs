@@ -31,6 +31,8 @@ pub enum ErrorKind {
     NotFound,
     /// No such thing other than a file: a memory, a secret, a pull request.
     ItemNotFound,
+    /// A result that is not kept any more.
+    Expired,
     /// No such tool or toolset.
     UnknownTool,
     /// A folder where a file is needed.
@@ -123,7 +125,7 @@ impl ErrorKind {
     }
 
     /// All kinds, for the documentation.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 41] = [
         Self::InvalidArgument,
         Self::InvalidPath,
         Self::OutsideWorkspace,
@@ -134,6 +136,7 @@ impl ErrorKind {
         Self::ResponseTooLarge,
         Self::NotFound,
         Self::ItemNotFound,
+        Self::Expired,
         Self::UnknownTool,
         Self::IsDirectory,
         Self::NotADirectory,

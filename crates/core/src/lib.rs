@@ -39,6 +39,7 @@ mod redact;
 pub mod rules;
 mod search;
 mod secrets;
+mod session;
 mod settings;
 mod similar_paths;
 mod time;
@@ -46,7 +47,7 @@ mod tool;
 mod toolset;
 mod workspace;
 
-pub use action::{Action, ActionSet, Intent, ToolHints};
+pub use action::{Action, ActionSet, Annotations, Intent, ToolHints};
 pub use approval::{
     Approval, ApprovalEvent, ApprovalPreview, ApprovalState, Ask, Decided, Execution, Grant, MemberRules, NewApproval,
     NewDecision, NewGrant, NewRules, Verdict,
@@ -99,6 +100,10 @@ pub use search::{
 pub use secrets::{
     MAX_SECRET_BYTES, MAX_SECRET_NAME_BYTES, MIN_SECRET_BYTES, NoSecrets, Secret, Secrets, check_secret_name,
     no_such_secret, secret_of_call,
+};
+pub use session::{
+    MAX_RESULT_BYTES, MAX_RESULTS_OF_ACCOUNT, MAX_RESULTS_OF_WORKSPACE, NoSessions, RESULT_LIFETIME, SessionCommit,
+    Sessions,
 };
 pub use settings::{RunSettings, RunSettingsPatch, WorkspaceSettings, WorkspaceSettingsPatch};
 pub use time::{Timestamp, now};

@@ -4,8 +4,8 @@ use crate::binding::bind_arguments;
 use crate::engine::EditLocks;
 use crate::record::RecordState;
 use crate::{
-    Access, Action, ApprovalId, CallDetails, CallId, Caller, CommitId, FairQueue, Guard, Intent, JsonText, Limits,
-    Notice, PreviewedChange, QueueSlot, Result, Role, Timestamp, Workspace, WorkspaceId, WsPath,
+    Access, Action, Annotations, ApprovalId, CallDetails, CallId, Caller, CommitId, FairQueue, Guard, Intent, JsonText,
+    Limits, Notice, PreviewedChange, QueueSlot, Result, Role, Timestamp, Workspace, WorkspaceId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -35,6 +35,8 @@ pub struct CallCx {
     pub workspace: Arc<dyn Workspace>,
     /// What the caller may change in the workspace.
     pub guard: Arc<Guard>,
+    /// The caller's label for its session; may be empty.
+    pub session: Arc<str>,
     /// When the call started.
     pub started_at: Timestamp,
     /// The limits in force.
@@ -109,6 +111,7 @@ impl CallCx {
             workspace_id: self.workspace_id,
             workspace: Arc::clone(&self.workspace),
             guard: Arc::clone(&self.guard),
+            session: Arc::clone(&self.session),
             started_at: self.started_at,
             limits: self.limits,
             rules_revision: self.rules_revision,
@@ -142,6 +145,16 @@ impl CallCx {
         self.record.begin_outside_effects(self.access(self.action.needs())).await
     }
 
+    /// Returns the first commit of the call, if it changed something by now.
+    pub fn commit(&self) -> Option<CommitId> {
+        self.record.commit()
+    }
+
+    /// Takes the warnings that the call has so far, for a tool that shows them in its answer itself.
+    pub fn take_warnings(&self) -> Vec<Notice> {
+        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Whether the call may go on to this host without asking a person. A call that was approved for one host is not
     /// approved for another.
     pub fn may_go_on_to(&self, host: &str) -> bool {
@@ -168,10 +181,15 @@ pub trait Tool: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     /// What the tool mainly does.
     const ACTION: Action;
+    /// What clients of the Model Context Protocol are told about it, if not what follows from the action.
+    const ANNOTATIONS: Option<Annotations> = None;
     /// The arguments.
     type Args: DeserializeOwned + JsonSchema + Send + Sync;
     /// The answer.
     type Output: Render + JsonSchema + Send + Sync;
+
+    /// Changes the schema of the arguments, for a toolset that shows it in another form.
+    fn shape_schema(_schema: &mut Value) {}
 
     /// Returns what a call with these arguments will do beyond the workspace's files, as far as it is known before the
     /// call runs. Reads and changes of files need no intent: the workspace judges them.
@@ -206,6 +224,8 @@ pub trait DynTool: Send + Sync {
     fn description(&self) -> &'static str;
     /// Returns the main action.
     fn action(&self) -> Action;
+    /// Returns what clients of the Model Context Protocol are told about it.
+    fn annotations(&self) -> Annotations;
     /// Returns the maximum duration of a call, including the time in queues.
     fn timeout(&self, limits: &Limits) -> Duration;
     /// Returns the JSON Schema of its arguments.
@@ -263,6 +283,7 @@ impl<T: Tool> Erased<T> {
             schema.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
         }
         make_portable(&mut input);
+        T::shape_schema(&mut input);
         let mut output = schema_of::<T::Output>(SchemaSettings::draft2020_12().for_serialize());
         if let Some(properties) = output["properties"].as_object_mut() {
             properties.insert("warnings".to_owned(), warnings_schema());
@@ -344,6 +365,10 @@ impl<T: Tool> DynTool for Erased<T> {
 
     fn action(&self) -> Action {
         T::ACTION
+    }
+
+    fn annotations(&self) -> Annotations {
+        T::ANNOTATIONS.unwrap_or_else(|| Annotations::of(T::ACTION.hints()))
     }
 
     fn timeout(&self, limits: &Limits) -> Duration {

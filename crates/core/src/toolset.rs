@@ -1,7 +1,7 @@
 //! Toolsets, and the format of their answers.
 
 use crate::tool::Erased;
-use crate::{Approval, CallOutcome, DynTool, Notice, Result, Tool, ToolError};
+use crate::{Annotations, Approval, CallOutcome, DynTool, Notice, Result, Tool, ToolError};
 use serde_json::{Map, Value, json};
 use std::{borrow::Cow, collections::BTreeMap, str::FromStr, sync::Arc};
 
@@ -31,6 +31,11 @@ pub trait Dialect: Send + Sync {
     /// Returns the schema of a successful answer, around that of the result.
     fn answer_schema(&self, result: Value) -> Value {
         result
+    }
+    /// Whether the answers are texts for models, with the data beside them: the field `text` of every answer. Over the Model
+    /// Context Protocol they are given as texts only.
+    fn is_text(&self) -> bool {
+        false
     }
     /// Whether every call needs a correlation id.
     fn needs_correlation(&self) -> bool {
@@ -182,18 +187,20 @@ impl Toolset {
                         "description": description,
                         "input_schema": tool.input_schema(),
                     }),
-                    CatalogueFormat::Mcp => json!({
-                        "name": name,
-                        "description": description,
-                        "inputSchema": tool.input_schema(),
-                        "outputSchema": tool.output_schema(),
-                        "annotations": {
-                            "readOnlyHint": tool.action().hints().is_read_only,
-                            "destructiveHint": tool.action().hints().is_destructive,
-                            "idempotentHint": tool.action().hints().is_idempotent,
-                            "openWorldHint": tool.action().hints().is_open_world,
-                        },
-                    }),
+                    CatalogueFormat::Mcp => {
+                        let mut listed = json!({
+                            "name": name,
+                            "description": description,
+                            "inputSchema": tool.input_schema(),
+                        });
+                        if !self.dialect.is_text() {
+                            listed["outputSchema"] = tool.output_schema().clone();
+                        }
+                        if tool.annotations() != Annotations::default() {
+                            listed["annotations"] = json!(tool.annotations());
+                        }
+                        listed
+                    }
                 }
             })
             .collect();

@@ -120,6 +120,37 @@ impl FileChange<'_> {
     }
 }
 
+/// Consecutive lines that differ between two texts. Lines have their endings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineChange<'t> {
+    /// The index of the first old line, or of the line before which new ones are inserted, counted from 0.
+    pub old_start: usize,
+    /// The index of the first new line, or of the line before which old ones were removed, counted from 0.
+    pub new_start: usize,
+    /// The old lines.
+    pub removed: Vec<&'t str>,
+    /// The new lines.
+    pub added: Vec<&'t str>,
+}
+
+/// Returns the lines that differ between two texts, in order.
+pub fn changes<'t>(old: &'t str, new: &'t str, stop: StopFlag) -> Vec<LineChange<'t>> {
+    let DifferingPart { old, new, lines_before, .. } = DifferingPart::new(old, new);
+    let (old, new) = (lines_of(old), lines_of(new));
+    let change = |old_range: Range<usize>, new_range: Range<usize>| LineChange {
+        old_start: lines_before + old_range.start,
+        new_start: lines_before + new_range.start,
+        removed: old[old_range].to_vec(),
+        added: new[new_range].to_vec(),
+    };
+    if old.len().max(new.len()) > MAX_LINES {
+        return vec![change(0..old.len(), 0..new.len())];
+    }
+    let differs = |op: &DiffOp| !matches!(op, DiffOp::Equal { .. });
+    let ops = diff_lines(&old, &new, stop);
+    ops.iter().filter(|op| differs(op)).map(|op| change(op.old_range(), op.new_range())).collect()
+}
+
 /// Appends the hunks that turn `old` into `new`.
 fn push_hunks(diff: &mut String, old: &str, new: &str, limit_bytes: usize, stop: StopFlag) {
     if stop.is_set() {

@@ -19,6 +19,8 @@ pub enum EditError {
         /// The looser level at which exactly one match would be found.
         looser_level: Option<MatchLevel>,
         message: String,
+        /// The lines that are most similar, if any are.
+        closest: Option<Box<ClosestLines>>,
     },
     /// There are several matches, and nothing says which one is meant.
     #[error("{}", limited(message))]
@@ -61,6 +63,19 @@ pub enum EditError {
     /// Hunks of a patch failed. `failures` has all of them, not only the first.
     #[error("{}", hunks_message(file, failures))]
     Hunks { file: String, failures: Vec<HunkFailure> },
+}
+
+/// The lines of a file that are most similar to a text that was not found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosestLines {
+    /// The number of the first line, counted from 1.
+    pub first: usize,
+    /// The lines, each shortened if it is long; at most twelve.
+    pub lines: Vec<String>,
+    /// The number of all these lines.
+    pub count: usize,
+    /// The line of the first difference, and what differs there.
+    pub difference: Option<(usize, String)>,
 }
 
 /// One hunk that cannot be applied.

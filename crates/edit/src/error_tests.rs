@@ -4,7 +4,7 @@ fn failure(hunk: usize, message: &str) -> HunkFailure {
     HunkFailure {
         hunk,
         patch_line: hunk * 10,
-        error: EditError::NotFound { looser_level: None, message: message.to_owned() },
+        error: EditError::NotFound { looser_level: None, message: message.to_owned(), closest: None },
     }
 }
 
@@ -12,7 +12,7 @@ fn failure(hunk: usize, message: &str) -> HunkFailure {
 fn no_message_is_longer_than_its_limit() {
     let long = "ä".repeat(10_000);
     let errors = [
-        EditError::NotFound { looser_level: None, message: long.clone() },
+        EditError::NotFound { looser_level: None, message: long.clone(), closest: None },
         EditError::syntax(3, long.clone()),
         EditError::Hunks { file: long.clone(), failures: (1..=300).map(|hunk| failure(hunk, &long)).collect() },
         EditError::Edit { number: 1, count: 2, error: Box::new(EditError::BaseMismatch { message: long }) },

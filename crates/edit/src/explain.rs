@@ -1,6 +1,6 @@
 //! Builds the errors for a text that was not found, or was found several times.
 
-use crate::error::{EditError, truncated};
+use crate::error::{ClosestLines, EditError, truncated};
 use crate::indent::indent_of;
 use crate::limits::StopFlag;
 use crate::lines::{Line, has_text};
@@ -53,7 +53,27 @@ pub(crate) fn not_found(
         }
         None => message.push_str("; nothing similar was found. Read the file again and copy the text exactly"),
     }
-    EditError::NotFound { looser_level: looser.map(|(level, _)| level), message }
+    let closest = range.map(|range| {
+        let lines: Vec<&[u8]> = file[range.start..range.start + range.len].iter().map(|line| line.body).collect();
+        Box::new(closest(range.start, &lines, wanted))
+    });
+    EditError::NotFound { looser_level: looser.map(|(level, _)| level), message, closest }
+}
+
+/// Maximum number of lines of [`ClosestLines`].
+const MAX_CLOSEST_LINES: usize = 12;
+
+/// Describes the lines that are closest to the wanted ones.
+fn closest(first_line: usize, actual: &[&[u8]], wanted: &[&[u8]]) -> ClosestLines {
+    let expected: Vec<&[u8]> = wanted.iter().take(MAX_LINES).map(|line| compared_part(line)).collect();
+    let found: Vec<&[u8]> = actual.iter().take(MAX_LINES).map(|line| compared_part(line)).collect();
+    let difference = first_difference(&capture_diff_slices(Algorithm::Myers, &expected, &found), &expected, &found);
+    ClosestLines {
+        first: first_line + 1,
+        lines: actual.iter().take(MAX_CLOSEST_LINES).map(|line| display_line(line)).collect(),
+        count: actual.len(),
+        difference: difference.map(|(line, kind)| (first_line + line + 1, kind)),
+    }
 }
 
 /// Returns the error for a text that was found only with case or spaces ignored.
@@ -62,7 +82,8 @@ pub(crate) fn not_found_but_near(what: &str, near: &NearMiss, wanted: &[&[u8]]) 
     let range = LineRange { start: near.first_line, len: near.lines.len() };
     _ = write!(message, ", but {} would match if {} did not count.", line_numbers(range), near.ignores);
     message.push_str(&comparison(near.first_line, &near.lines[..near.lines.len().min(MAX_LINES)], wanted));
-    EditError::NotFound { looser_level: None, message }
+    let closest = Some(Box::new(closest(near.first_line, &near.lines, wanted)));
+    EditError::NotFound { looser_level: None, message, closest }
 }
 
 /// A position in a file, counted from 0: a line and, for a match within it, the character.
@@ -83,6 +104,17 @@ pub(crate) fn positions(text: &[u8], offsets: impl IntoIterator<Item = usize>) -
         Position { line, column: Some(column) }
     };
     offsets.into_iter().take(MAX_POSITIONS).map(position).collect()
+}
+
+/// Returns the indexes of the lines of offsets in a text, which are in ascending order.
+pub(crate) fn line_indexes(text: &[u8], offsets: &[usize]) -> Vec<usize> {
+    let (mut line, mut counted) = (0, 0);
+    let index = |offset: &usize| {
+        line += memchr_iter(b'\n', &text[counted..*offset]).count();
+        counted = *offset;
+        line
+    };
+    offsets.iter().map(index).collect()
 }
 
 /// Returns the error for a text that was found `count` times.

@@ -19,7 +19,7 @@ pub mod patch;
 mod replace;
 mod similarity;
 
-pub use error::{EditError, ErrorKind, HunkFailure, MAX_MESSAGE_BYTES};
+pub use error::{ClosestLines, EditError, ErrorKind, HunkFailure, MAX_MESSAGE_BYTES};
 pub use limits::{Limits, StopFlag};
 pub use match_level::MatchLevel;
 pub use replace::{Edit, Leniency, Occurrences, ReplaceInOrderResult, ReplaceResult, replace, replace_in_order};

@@ -27,6 +27,28 @@ pub enum Occurrences {
     Single,
     /// All of them.
     All,
+    /// The one that begins at this line, counted from 1; or else the only one that begins up to three lines from there.
+    /// If there is only one in the whole text, that one.
+    Near(usize),
+}
+
+/// Maximum distance in lines of an occurrence from the line that was given.
+const MAX_LINES_AWAY: usize = 3;
+
+/// Returns the index of the occurrence that is meant, given the lines at which they begin, counted from 0.
+fn nearest(starts: &[usize], line: usize) -> Option<usize> {
+    let line = line.saturating_sub(1);
+    let mut here = starts.iter().enumerate().filter(|(_, start)| **start == line);
+    match (here.next(), here.next()) {
+        (Some((index, _)), None) => return Some(index),
+        (Some(_), Some(_)) => return None,
+        (None, _) => {}
+    }
+    let mut near = starts.iter().enumerate().filter(|(_, start)| start.abs_diff(line) <= MAX_LINES_AWAY);
+    match (near.next(), near.next()) {
+        (Some((index, _)), None) => Some(index),
+        _ => None,
+    }
 }
 
 /// Whether a text must be found exactly.
@@ -175,7 +197,7 @@ pub fn replace_in_order(text: &[u8], edits: &[Edit], limits: Limits) -> Result<R
 /// Returns the matches to replace and the level at which they were found.
 fn find<'t, 'a>(text: &'t [u8], edit: &Edit<'a>, stop: StopFlag) -> Result<(Matches<'t, 'a>, MatchLevel), EditError> {
     if let Some(exact) = find_exact(text, edit)? {
-        return Ok((Matches::Exact(exact), MatchLevel::Exact));
+        return Ok((exact, MatchLevel::Exact));
     }
     let (Some(lines), Some(wanted)) = (split_limited(text, MAX_LINES), split_limited(edit.old, MAX_LINES)) else {
         return Err(explain::not_found(TEXT_NAME, &[], &[], None, stop));
@@ -187,6 +209,12 @@ fn find<'t, 'a>(text: &'t [u8], edit: &Edit<'a>, stop: StopFlag) -> Result<(Matc
             && let Some(only) = matches.pop()
         {
             return Ok((Matches::Loose(only), level));
+        }
+        if let (Leniency::Fuzzy, Occurrences::Near(line)) = (edit.leniency, edit.occurrences) {
+            let starts: Vec<usize> = matches.iter().map(|found| line_at(&lines, found.range.start)).collect();
+            if let Some(index) = nearest(&starts, line) {
+                return Ok((Matches::Loose(matches.swap_remove(index)), level));
+            }
         }
         match (edit.leniency, matches.as_slice()) {
             (_, []) => {}
@@ -212,7 +240,7 @@ fn find<'t, 'a>(text: &'t [u8], edit: &Edit<'a>, stop: StopFlag) -> Result<(Matc
 
 /// Returns the exact matches, or `None` if there are none. If a single one is asked for, overlapping ones count too: `aa`
 /// is not unique in `aaa`.
-fn find_exact<'t, 'a>(text: &'t [u8], edit: &Edit<'a>) -> Result<Option<ExactMatches<'t, 'a>>, EditError> {
+fn find_exact<'t, 'a>(text: &'t [u8], edit: &Edit<'a>) -> Result<Option<Matches<'t, 'a>>, EditError> {
     // Folding takes memory for each line.
     if edit.old.contains(&b'\n') && lines::count(text) <= MAX_LINES {
         let found = find_in(FoldedText::new(text, MatchLevel::Exact), text, with_lf(edit.old), edit)?;
@@ -230,11 +258,11 @@ fn find_in<'t, 'a>(
     text: &[u8],
     old: Cow<'a, [u8]>,
     edit: &Edit<'a>,
-) -> Result<Option<ExactMatches<'t, 'a>>, EditError> {
+) -> Result<Option<Matches<'t, 'a>>, EditError> {
     let finder = Finder::new(&*old);
     let Some(first) = finder.find(&folded.bytes) else { return Ok(None) };
     let count = finder.find_iter(&folded.bytes).count();
-    if edit.occurrences == Occurrences::Single {
+    if edit.occurrences != Occurrences::All {
         let next = first + 1;
         let overlapping = finder.find(&folded.bytes[next..]).map(|start| next + start);
         let starts: Vec<usize> = match (count, overlapping) {
@@ -242,6 +270,14 @@ fn find_in<'t, 'a>(
             (1, Some(overlapping)) => vec![first, overlapping],
             _ => finder.find_iter(&folded.bytes).take(explain::MAX_POSITIONS).collect(),
         };
+        if let (Occurrences::Near(line), false) = (edit.occurrences, starts.is_empty()) {
+            let all: Vec<usize> = finder.find_iter(&folded.bytes).map(|start| folded.start(start)).collect();
+            if let Some(index) = nearest(&explain::line_indexes(text, &all), line) {
+                let start = finder.find_iter(&folded.bytes).nth(index).unwrap_or(first);
+                let range = all[index]..folded.end(start + old.len());
+                return Ok(Some(Matches::Loose(Match { range, new: Cow::Borrowed(edit.new) })));
+            }
+        }
         if !starts.is_empty() {
             let lines = split_limited(text, MAX_LINES).unwrap_or_default();
             let positions = explain::positions(text, starts.iter().map(|start| folded.start(*start)));
@@ -249,7 +285,7 @@ fn find_in<'t, 'a>(
             return Err(explain::not_unique(TEXT_NAME, &lines, &positions, count.max(2), len));
         }
     }
-    Ok(Some(ExactMatches { folded, old, new: edit.new, count }))
+    Ok(Some(Matches::Exact(ExactMatches { folded, old, new: edit.new, count })))
 }
 
 /// Returns the index of the line that contains an offset.

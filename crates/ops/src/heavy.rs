@@ -22,6 +22,15 @@ where
     run_at(cx.heavy_work_slot().await, work).await
 }
 
+/// Runs work that reads `bytes` bytes of a file, like [`run`].
+pub async fn blocking<T, F>(cx: &CallCx, bytes: usize, work: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Result<T> + Send + 'static,
+{
+    run(cx, bytes, move |_| work()).await
+}
+
 /// Runs a computation on a blocking thread. It holds its slot until it ends, also after its caller disconnected.
 async fn run_at<T, F>(slot: QueueSlot, work: F) -> Result<T>
 where

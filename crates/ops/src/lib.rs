@@ -7,6 +7,8 @@ mod commit_diff;
 pub mod data;
 pub mod document;
 mod edit;
+mod edits;
+mod excerpt;
 pub mod exec;
 mod files;
 pub mod github;
@@ -17,9 +19,11 @@ mod locate;
 mod move_remove;
 pub mod outside;
 mod patch;
+mod picture;
 mod read;
 mod search;
 mod text;
+mod tree;
 mod undo;
 pub mod web;
 mod write;
@@ -27,18 +31,24 @@ mod write_text;
 
 pub use commit_diff::{effect_diff, merge_moves};
 pub use edit::{EditOptions, Edited, Replacement, edit};
+pub use edits::{ChangedLines, EditedFile, EditsError, EditsResult, FileEdit, NoPlace, changed_lines, edit_files};
+pub use excerpt::{Excerpt, ExcerptLine, ExcerptOptions, excerpt, excerpt_of_text};
 pub use files::{FilesOptions, all_files, files};
 pub use glob::{Glob, SlashlessPattern};
+pub use heavy::blocking;
 pub use list::list;
 pub use locate::{locate_absolute, locate_pattern, locate_posix, locate_relative};
 pub use move_remove::{Overwrite, make_dir, move_to, remove, remove_tree, rename, touch};
 pub use patch::{PatchAction, PatchOptions, PatchResult, PatchedFile, patch};
+pub use picture::{Picture, is_picture, picture};
 pub use read::{open, read};
 pub use search::{
-    Case, FolderFilter, PathPattern, Pattern, SearchOptions, SkipRules, Syntax, TreeSearch, search, search_tree,
+    Case, FolderFilter, MatchFinder, PathPattern, Pattern, SearchOptions, SkipRules, Syntax, TextMatch, TreeSearch,
+    plain_pattern, search, search_text, search_tree,
 };
 pub use text::{FilePage, LinePage, PageLimits, read_page};
-pub use toolrest_edit::{Leniency, MatchLevel, Occurrences};
+pub use toolrest_edit::{ClosestLines, EditError, Leniency, MatchLevel, Occurrences};
+pub use tree::tree_files;
 pub use undo::{Force, undo};
 pub use write::{WriteOptions, write};
-pub use write_text::{ContentForm, TextOptions, WriteResult, write_text};
+pub use write_text::{ContentForm, ExpectedFile, TextOptions, WriteResult, write_text};

@@ -36,6 +36,10 @@ pub struct PatchedFile {
     pub path: WsPath,
     /// What the patch did to it.
     pub action: PatchAction,
+    /// Its old path, if it was moved.
+    pub from: Option<WsPath>,
+    /// The hash of its content; none if it was deleted.
+    pub hash: Option<ContentHash>,
 }
 
 /// The kinds of changes of a patch.

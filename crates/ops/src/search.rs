@@ -1,10 +1,12 @@
 //! Searching the lines of files for a regular expression.
 
+mod in_text;
 mod path_pattern;
 mod postgres;
 mod ripgrep;
 mod scope;
 
+pub use in_text::{MatchFinder, TextMatch, plain_pattern, search_text};
 pub use path_pattern::PathPattern;
 pub use scope::{FolderFilter, SkipRules, TreeSearch, search_tree};
 

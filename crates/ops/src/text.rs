@@ -11,13 +11,13 @@ use toolrest_core::{
 use toolrest_edit::StopFlag;
 
 /// Minimum size of files that are read in pieces.
-const STREAM_FROM_BYTES: u64 = 4 << 20;
+pub(crate) const STREAM_FROM_BYTES: u64 = 4 << 20;
 
 /// Size of a piece.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// Minimum size of texts that are processed on other threads.
-const HEAVY_FROM_BYTES: usize = 1 << 20;
+pub(crate) const HEAVY_FROM_BYTES: usize = 1 << 20;
 
 /// Maximum size of a page that needs no reservation of memory.
 const FREE_PAGE_BYTES: usize = 256 << 10;
@@ -113,14 +113,14 @@ async fn page_of_stream(cx: &CallCx, open: OpenFile, limits: PageLimits) -> Resu
 }
 
 /// A text file that is read in pieces, after the first pass: its encoding and hash are known.
-struct StreamedText {
+pub(crate) struct StreamedText {
     open: OpenFile,
-    encoding: Encoding,
-    hash: ContentHash,
+    pub(crate) encoding: Encoding,
+    pub(crate) hash: ContentHash,
 }
 
 impl StreamedText {
-    fn new(mut open: OpenFile, stop: StopFlag<'_>) -> Result<Self> {
+    pub(crate) fn new(mut open: OpenFile, stop: StopFlag<'_>) -> Result<Self> {
         let mut hasher = ContentHasher::default();
         let mut detector = None;
         pieces(&mut open, stop, |piece, entry| {
@@ -135,14 +135,23 @@ impl StreamedText {
 
     /// Extracts a page of lines. Returns `None` if it is larger than `max_bytes`.
     fn page(&mut self, limits: PageLimits, max_bytes: usize, stop: StopFlag<'_>) -> Result<Option<LinePage>> {
-        let mut decoder = Decoder::new(self.encoding);
         let mut pager = Pager::new(limits, max_bytes);
-        pieces(&mut self.open, stop, |piece, entry| {
-            // The file may have changed since.
-            decoder.feed(piece, &mut |text| pager.feed(text.as_bytes())).map_err(|NotText| no_text(entry))?;
-            Ok(!pager.is_over())
+        self.feed(stop, |text| {
+            pager.feed(text.as_bytes());
+            !pager.is_over()
         })?;
         Ok(pager.finish())
+    }
+
+    /// Passes the text to `take` in pieces, until its end or until `take` returns false.
+    pub(crate) fn feed(&mut self, stop: StopFlag<'_>, mut take: impl FnMut(&str) -> bool) -> Result<()> {
+        let mut decoder = Decoder::new(self.encoding);
+        pieces(&mut self.open, stop, |piece, entry| {
+            let mut goes_on = true;
+            // The file may have changed since.
+            decoder.feed(piece, &mut |text| goes_on = take(text)).map_err(|NotText| no_text(entry))?;
+            Ok(goes_on)
+        })
     }
 }
 

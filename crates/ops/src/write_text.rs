@@ -17,10 +17,27 @@ use toolrest_edit::{StopFlag, diff};
 pub struct TextOptions {
     /// What to do if folders are missing.
     pub parents: Parents,
-    /// The hash that the file must still have.
-    pub expected: Option<ContentHash>,
+    /// What must hold of the file before.
+    pub expected: ExpectedFile,
     /// Whether the content is text or bytes.
     pub given: ContentForm,
+}
+
+/// What must hold of a file before it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpectedFile {
+    /// Nothing.
+    Any,
+    /// It does not exist.
+    Missing,
+    /// It has this hash.
+    Hash(ContentHash),
+}
+
+impl From<Option<ContentHash>> for ExpectedFile {
+    fn from(hash: Option<ContentHash>) -> Self {
+        hash.map_or(Self::Any, Self::Hash)
+    }
 }
 
 /// The form of the new content.
@@ -42,6 +59,10 @@ pub struct WriteResult {
     pub hash: ContentHash,
     /// The change as a unified diff.
     pub diff: String,
+    /// The number of lines before; none if there was no text.
+    pub lines_before: Option<usize>,
+    /// The number of lines; none if it is not text.
+    pub lines: Option<usize>,
 }
 
 /// Writes a file. A document with more fields than `text` keeps them. A JSON file must contain JSON afterwards. Bytes
@@ -54,11 +75,14 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
     let bytes: Arc<[u8]> = bytes.into();
     loop {
         let before = existing(cx, path).await?;
-        if let Some(expected) = options.expected {
-            let current = before.as_ref().and_then(|file| file.entry.hash);
-            if current != Some(expected) {
-                return Err(ToolError::stale(path, current));
+        let current = before.as_ref().and_then(|file| file.entry.hash);
+        match options.expected {
+            ExpectedFile::Hash(expected) if current != Some(expected) => return Err(ToolError::stale(path, current)),
+            ExpectedFile::Missing if before.is_some() => {
+                let message = format!("{path} exists already");
+                return Err(ToolError::new(ErrorKind::AlreadyExists, message).at_path(path));
             }
+            _ => {}
         }
         let expect = match &before {
             None => Some(Expect::Absent(path.clone())),
@@ -75,7 +99,7 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
         match commit_one(cx, Change::Put(put), expect).await {
             Ok(_) => return Ok(written),
             // Another call changed the file; write over its new content.
-            Err(error) if error.kind == ErrorKind::Stale && options.expected.is_none() => {}
+            Err(error) if error.kind == ErrorKind::Stale && options.expected == ExpectedFile::Any => {}
             Err(error) => return Err(error),
         }
     }
@@ -103,9 +127,17 @@ fn written(
         bytes: new.1.shown_bytes(new.0),
         hash: new.1.hash()?,
         diff: diff::unified(path.without_slash().as_bytes(), old.as_deref(), Some(&shown), stop),
+        lines_before: old.as_deref().and_then(line_count),
+        lines: line_count(&shown),
     };
     drop(shown);
     Ok((Put { content: new.1, ..put }, written))
+}
+
+/// Returns the number of lines of a text; a final newline does not begin another. None for bytes that are not text.
+fn line_count(bytes: &[u8]) -> Option<usize> {
+    let text = str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))?;
+    Some(text.lines().count())
 }
 
 async fn existing(cx: &CallCx, path: &WsPath) -> Result<Option<File>> {

@@ -1,6 +1,7 @@
 //! The server: HTTP interface, accounts, settings and periodic tasks.
 
 mod accounts;
+mod agent;
 mod approvals;
 mod approver;
 mod auth;

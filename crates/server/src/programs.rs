@@ -1,10 +1,11 @@
 //! Builds the services of the tools from the settings.
 
+use crate::agent;
 use crate::outside::Outside;
 use crate::python;
 use crate::settings::{Run, Settings, WithoutOverlay};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use toolrest_core::{KeepLimits, Memories, QueueLimits, Secrets};
+use toolrest_core::{KeepLimits, Memories, QueueLimits, Secrets, Sessions};
 use toolrest_ops::exec::{
     self, ExecLimits, ExecOptions, Executor, Layer, NetworkOptions, ProcessOptions, Processes, PythonEnvironment,
     SandboxLimits,
@@ -27,6 +28,7 @@ pub(crate) enum SandboxStart {
 pub(crate) async fn start(
     settings: &Settings,
     memories: Arc<dyn Memories>,
+    sessions: Arc<dyn Sessions>,
     secrets: Arc<dyn Secrets>,
     outside: Outside,
     start: SandboxStart,
@@ -41,7 +43,7 @@ pub(crate) async fn start(
     };
     let processes = Arc::new(Processes::new(Arc::clone(&executor), process_options(&settings.run)));
     let Outside { web, github, .. } = outside;
-    Services { executor, processes, memories, secrets, web, github }
+    Services { executor, processes, memories, secrets, web, github, sessions, agent: agent::options(settings) }
 }
 
 fn options(settings: &Settings) -> ExecOptions {

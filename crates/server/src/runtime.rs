@@ -29,7 +29,7 @@ use std::{
 use tokio::task::JoinHandle;
 use toolrest_core::{
     Approval, Call, CallId, CallOutcome, Caller, Engine, ErrorKind, JsonText, Key, Limits, Memories, Permission,
-    Recorder, Redactor, Result, ToolError, Toolset, Toolsets, WorkspaceId,
+    Recorder, Redactor, Result, Sessions, ToolError, Toolset, Toolsets, WorkspaceId,
 };
 use toolrest_ops::exec::{Executor, Processes};
 use toolrest_store::{Instance, Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};
@@ -198,10 +198,18 @@ impl Runtime {
         let records = Arc::new(WriteBehind::start(Arc::clone(&store), instance.id, redactor));
         let secrets = Arc::new(SecretVault::new(Arc::<dyn Store>::clone(&store), &settings));
         let memories: Arc<dyn Memories> = Arc::<dyn Store>::clone(&store);
+        let sessions: Arc<dyn Sessions> = Arc::<dyn Store>::clone(&store);
         let outside = outside::open(&settings, &store, Arc::<SecretVault>::clone(&secrets))?;
         let webhooks = Webhooks::start(&settings, outside.client.clone())?;
-        let services =
-            programs::start(&settings, memories, Arc::<SecretVault>::clone(&secrets), outside, options.sandbox).await;
+        let services = programs::start(
+            &settings,
+            memories,
+            sessions,
+            Arc::<SecretVault>::clone(&secrets),
+            outside,
+            options.sandbox,
+        )
+        .await;
         warn_of_shared_programs(&settings, services.executor.shared());
         let RuntimeOptions { toolsets, approver, sandbox: _ } = options;
         let toolsets = toolsets.into_iter().fold(toolrest_toolsets::all(&services), Toolsets::with);

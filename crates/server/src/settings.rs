@@ -326,6 +326,28 @@ settings! {
         token: Option<String> = None, Accepts::Key;
     }
 
+    /// The toolset `agent`. The sizes are the maximum bytes of the text of an answer; what does not fit is named, counted and kept.
+    agent: Agent {
+        /// The editors that models get: `both`, only `edit`, or only `apply_patch` (`patch`).
+        edit_tools: EditTools = EditTools::Both, Accepts::OneOf("both, edit, patch");
+        /// Time for which `run` waits for a command; then the command goes on as a job.
+        wait_seconds: u64 = 45, Accepts::Whole(0, 600);
+        /// Answers of `read`.
+        read_bytes: usize = 32_768, Accepts::Whole(16_384, 40_000);
+        /// Answers of `web_fetch`.
+        web_bytes: usize = 16_384, Accepts::Whole(2_048, 40_000);
+        /// Answers of `changes`.
+        changes_bytes: usize = 12_288, Accepts::Whole(2_048, 40_000);
+        /// Answers of `run` and `job`.
+        run_bytes: usize = 10_240, Accepts::Whole(2_048, 40_000);
+        /// Answers of `grep`.
+        grep_bytes: usize = 8_192, Accepts::Whole(2_048, 40_000);
+        /// Answers of `ls`.
+        ls_bytes: usize = 6_144, Accepts::Whole(2_048, 40_000);
+        /// Answers of tools that change files.
+        edit_bytes: usize = 3_072, Accepts::Whole(1_024, 40_000);
+    }
+
     /// Rules and approvals.
     policy: PolicySettings {
         /// When calls wait for a person: as each specification and the rules say (`spec`), before everything but reading (`all`), never, with what would ask allowed (`off`) or refused (`never`). Without it, each workspace chooses; its default is `spec`.
@@ -376,6 +398,14 @@ settings! {
 pub enum WithoutOverlay {
     Refuse,
     InPlace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EditTools {
+    Both,
+    Edit,
+    Patch,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -25,6 +25,7 @@ mod renewal;
 mod rules;
 pub mod search;
 mod secrets;
+mod sessions;
 mod signature;
 mod sqlite;
 mod store;

@@ -19,6 +19,7 @@ mod row;
 mod rules;
 mod search;
 mod secrets;
+mod sessions;
 mod snapshot;
 mod statements;
 mod storage;
@@ -61,6 +62,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0012_approvals.sql"),
     include_str!("../migrations/postgres/0013_memories.sql"),
     include_str!("../migrations/postgres/0014_secrets.sql"),
+    include_str!("../migrations/postgres/0015_sessions.sql"),
 ];
 
 /// The advisory lock that serialises migrations of replicas. An arbitrary number that no other program uses.

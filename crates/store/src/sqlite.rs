@@ -19,6 +19,7 @@ mod row;
 mod rules;
 mod search;
 mod secrets;
+mod sessions;
 mod slices;
 mod staging;
 mod storage;
@@ -70,6 +71,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0014_approvals.sql"),
     include_str!("../migrations/sqlite/0015_memories.sql"),
     include_str!("../migrations/sqlite/0016_secrets.sql"),
+    include_str!("../migrations/sqlite/0017_sessions.sql"),
 ];
 
 /// Maximum number of writes that share one transaction, and so one fsync.

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolrest_core::{
-    Access, ChatId, CommitId, ErrorKind, Memories, QueueDepth, Role, Timestamp, ToolError, UserId, VersionId,
+    Access, ChatId, CommitId, ErrorKind, Memories, QueueDepth, Role, Sessions, Timestamp, ToolError, UserId, VersionId,
     WorkspaceId, WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
 };
 
@@ -30,6 +30,7 @@ pub trait Store:
     + InstanceStore
     + Memories
     + SecretStore
+    + Sessions
 {
     /// Checks that the database answers.
     async fn ready(&self) -> Result<()>;

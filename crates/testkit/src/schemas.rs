@@ -30,7 +30,10 @@ pub(crate) async fn check_tool_call(client: &Client, method: &str, path: &str, b
     let known = schemas
         .get(&(toolset.to_owned(), spelling_for_models(tool)))
         .unwrap_or_else(|| panic!("`{tool}` of `{toolset}` succeeded, but is not in the catalogue"));
-    assert_valid(&known.arguments, &coerced(&call["args"], &known.input), "the arguments", "input_schema", reply);
+    // The toolset `agent` accepts arguments beside its schemas.
+    if toolset != "agent" {
+        assert_valid(&known.arguments, &coerced(&call["args"], &known.input), "the arguments", "input_schema", reply);
+    }
     assert_valid(&known.result, result_of(toolset, &reply.json()), "the result", "output_schema", reply);
 }
 

@@ -27,12 +27,13 @@ pub struct ErrorCodes {
 }
 
 /// The codes of every toolset. A new toolset adds a function below and a line here.
-pub const ERROR_CODES: [ErrorCodes; 5] = [
+pub const ERROR_CODES: [ErrorCodes; 6] = [
     ErrorCodes { toolset: "workspace", specification: "000", code: workspace_code },
     ErrorCodes { toolset: "file", specification: "001", code: file_code },
     ErrorCodes { toolset: "system", specification: "002", code: system_code },
     ErrorCodes { toolset: "backend", specification: "003", code: backend_code },
     ErrorCodes { toolset: "coding", specification: "004", code: coding_code },
+    ErrorCodes { toolset: "agent", specification: "our own", code: agent_code },
 ];
 
 /// Returns the status and the advice for a kind.
@@ -50,6 +51,7 @@ pub fn row(kind: ErrorKind) -> ErrorRow {
         E::ResponseTooLarge     => (413, false, "Ask for less: one folder, one file, a narrower pattern"),
         E::NotFound             => (404, false, "List the folder to see what is there"),
         E::ItemNotFound         => (404, false, "List what there is, and use one of the names"),
+        E::Expired              => (410, false, "Make the call again that gave the result"),
         E::UnknownTool          => (404, false, "Fetch the catalogue to see which tools there are"),
         E::IsDirectory          => (400, false, "Name a file, or list the folder"),
         E::NotADirectory        => (400, false, "Name a folder, or read the file"),
@@ -103,7 +105,7 @@ pub(crate) fn workspace_code(kind: ErrorKind) -> &'static str {
         | E::FindNotUnique
         | E::ExecutionFailed => "VALIDATION_ERROR",
         E::PayloadTooLarge | E::ResponseTooLarge => "PAYLOAD_TOO_LARGE",
-        E::NotFound | E::ItemNotFound | E::UnknownTool => "NOT_FOUND",
+        E::NotFound | E::ItemNotFound | E::Expired | E::UnknownTool => "NOT_FOUND",
         E::ThroughFile | E::NotEmpty | E::AlreadyApplied | E::AlreadyExists | E::Stale | E::Conflict => "CONFLICT",
         E::Unauthenticated => "INVALID_TOKEN",
         E::Forbidden => "FORBIDDEN",
@@ -134,7 +136,7 @@ pub(crate) fn file_code(kind: ErrorKind) -> &'static str {
         E::OutsideWorkspace => "path_outside_workspace",
         E::InvalidPattern => "invalid_pattern",
         E::NotFound => "file_not_found",
-        E::ItemNotFound => "not_found",
+        E::ItemNotFound | E::Expired => "not_found",
         E::IsDirectory => "is_directory",
         E::NotADirectory | E::ThroughFile => "not_a_directory",
         E::NotEmpty | E::AlreadyApplied | E::AlreadyExists | E::Stale | E::Conflict => "conflict",
@@ -170,7 +172,7 @@ pub(crate) fn system_code(kind: ErrorKind) -> &'static str {
         | E::FindNotFound
         | E::FindNotUnique => "INVALID_ARGUMENT",
         E::InvalidPath | E::OutsideWorkspace | E::IsDirectory | E::NotADirectory | E::ThroughFile => "INVALID_PATH",
-        E::NotFound | E::ItemNotFound => "FILE_NOT_FOUND",
+        E::NotFound | E::ItemNotFound | E::Expired => "FILE_NOT_FOUND",
         E::NotEmpty => "NOT_EMPTY",
         E::Binary => "BINARY_FILE",
         E::Protected | E::Unauthenticated | E::Forbidden => "PERMISSION_DENIED",
@@ -208,7 +210,7 @@ pub(crate) fn backend_code(kind: ErrorKind) -> &'static str {
         | E::FindNotFound
         | E::FindNotUnique => "INVALID_ARGUMENT",
         E::NotFound => "FILE_NOT_FOUND",
-        E::ItemNotFound => "NOT_FOUND",
+        E::ItemNotFound | E::Expired => "NOT_FOUND",
         E::UnknownTool => "UNKNOWN_TOOL",
         E::ThroughFile | E::NotEmpty | E::AlreadyApplied | E::AlreadyExists | E::Stale | E::Conflict => "CONFLICT",
         E::Protected | E::Forbidden => "FORBIDDEN",
@@ -241,7 +243,7 @@ pub(crate) fn coding_code(kind: ErrorKind) -> &'static str {
         E::InvalidPattern => "INVALID_PATTERN",
         E::PatchSyntax => "INVALID_PATCH",
         E::NotFound => "FILE_NOT_FOUND",
-        E::ItemNotFound => "NOT_FOUND",
+        E::ItemNotFound | E::Expired => "NOT_FOUND",
         E::UnknownTool => "UNKNOWN_TOOL",
         E::IsDirectory => "IS_DIRECTORY",
         E::NotADirectory | E::ThroughFile => "NOT_A_DIRECTORY",
@@ -263,6 +265,34 @@ pub(crate) fn coding_code(kind: ErrorKind) -> &'static str {
         E::NotConfigured => "NOT_CONFIGURED",
         E::StorageFull => "STORAGE_FULL",
         E::Internal => "INTERNAL",
+    }
+}
+
+/// Returns the code of a kind in the toolset `agent`.
+pub(crate) fn agent_code(kind: ErrorKind) -> &'static str {
+    use ErrorKind as E;
+    match kind {
+        E::InvalidArgument | E::InvalidPath | E::UnsupportedMediaType | E::UnknownTool | E::WrongType => "bad_args",
+        E::OutsideWorkspace => "outside",
+        E::InvalidPattern => "bad_pattern",
+        E::PatchSyntax => "bad_patch",
+        E::PayloadTooLarge | E::ResponseTooLarge | E::QuotaExceeded | E::StorageFull => "too_large",
+        E::NotFound | E::ItemNotFound => "not_found",
+        E::Expired => "expired",
+        E::IsDirectory => "is_folder",
+        E::NotADirectory | E::ThroughFile | E::NotEmpty | E::AlreadyApplied | E::Conflict => "conflict",
+        E::Binary => "binary",
+        E::FindNotFound => "no_match",
+        E::FindNotUnique => "not_unique",
+        E::AlreadyExists => "exists",
+        E::Stale => "stale",
+        E::Protected | E::Unauthenticated | E::Forbidden => "forbidden",
+        E::ApprovalRequired | E::ApprovalDenied => "denied",
+        E::RateLimited | E::WriteFailed | E::Unavailable => "busy",
+        E::Timeout | E::Cancelled => "timeout",
+        E::ExecutionFailed | E::SandboxUnavailable | E::NotConfigured => "sandbox",
+        E::NetworkError => "network",
+        E::Internal => "internal",
     }
 }
 

@@ -1,5 +1,6 @@
 //! The published toolsets. A toolset translates arguments and answers and does nothing else; each tool has one file.
 
+mod agent;
 mod arguments;
 mod backend;
 mod coding;
@@ -14,8 +15,10 @@ mod system;
 mod text;
 pub mod workspace;
 
+pub use agent::{AgentOptions, EditTools};
+
 use std::sync::Arc;
-use toolrest_core::{Memories, NoMemories, NoSecrets, Secrets, Toolsets};
+use toolrest_core::{Memories, NoMemories, NoSecrets, NoSessions, Secrets, Sessions, Toolsets};
 use toolrest_ops::exec::{ExecOptions, Executor, ProcessOptions, Processes};
 use toolrest_ops::github::{GitHub, GitHubOptions, NoTokens};
 use toolrest_ops::outside::http_client::HttpClient;
@@ -36,6 +39,10 @@ pub struct Services {
     pub web: Arc<Web>,
     /// Reaches GitHub.
     pub github: Arc<GitHub>,
+    /// Keeps long results, and which commits belong to a session.
+    pub sessions: Arc<dyn Sessions>,
+    /// Options of the toolset `agent`.
+    pub agent: AgentOptions,
 }
 
 impl Services {
@@ -45,7 +52,8 @@ impl Services {
         let processes = Arc::new(Processes::new(Arc::clone(&executor), ProcessOptions::default()));
         let github = GitHub::new(&HttpClient::default(), GitHubOptions::default(), Arc::new(NoTokens));
         let (memories, secrets) = (Arc::new(NoMemories), Arc::new(NoSecrets));
-        Self { executor, processes, memories, secrets, web: Arc::default(), github: Arc::new(github) }
+        let (sessions, agent) = (Arc::new(NoSessions), AgentOptions { has_web: true, ..AgentOptions::default() });
+        Self { executor, processes, memories, secrets, web: Arc::default(), github: Arc::new(github), sessions, agent }
     }
 }
 
@@ -57,6 +65,7 @@ pub fn all(services: &Services) -> Toolsets {
         .with(system::toolset(services))
         .with(backend::toolset(services))
         .with(coding::toolset())
+        .with(agent::toolset(services))
 }
 
 /// Returns a count for an answer, which leaves out a count of zero.

@@ -210,7 +210,7 @@ fn find_positions(
             "the hunk has inserted lines only, and the hunks before and after it match at different distances from \
                       their line numbers; add a line above or below that is in the file"
                 .to_owned();
-        errors[n] = Some(EditError::NotFound { looser_level: None, message });
+        errors[n] = Some(EditError::NotFound { looser_level: None, message, closest: None });
     }
     for (n, hunk) in prepared.iter().enumerate() {
         let Some(candidate) = &all[n].selected else { continue };
@@ -218,8 +218,11 @@ fn find_positions(
             Section::Named => {}
             Section::Unknown => errors[n] = Some(not_searched()),
             Section::Above => {
-                errors[n] =
-                    Some(EditError::NotFound { looser_level: None, message: outside_section_message(hunk, candidate) });
+                errors[n] = Some(EditError::NotFound {
+                    looser_level: None,
+                    message: outside_section_message(hunk, candidate),
+                    closest: None,
+                });
             }
             Section::Other => {
                 warnings.push(format!("hunk {}: {}", numbered[n].number, outside_section_message(hunk, candidate)));
@@ -230,7 +233,7 @@ fn find_positions(
         let Some(candidate) = &all[n].selected else { continue };
         match anchor::check(hunk, candidate, file.len(), all[n].total) {
             Ok(warning) => warnings.extend(warning.map(|warning| format!("hunk {}: {warning}", numbered[n].number))),
-            Err(message) => errors[n] = Some(EditError::NotFound { looser_level: None, message }),
+            Err(message) => errors[n] = Some(EditError::NotFound { looser_level: None, message, closest: None }),
         }
     }
     let mut chosen = Vec::with_capacity(all.len());
@@ -276,7 +279,7 @@ fn not_searched() -> EditError {
         "it was not searched for: the hunks match in too many places; give correct line numbers, or more lines \
                   around each change, or fewer hunks at once"
             .to_owned();
-    EditError::NotFound { looser_level: None, message }
+    EditError::NotFound { looser_level: None, message, closest: None }
 }
 
 fn selection_warning(hunk: usize, selection: &Selection, candidate: &Candidate, reason: &str) -> String {
@@ -399,7 +402,7 @@ fn insertion_position(prepared: &PreparedHunk, file: &IndexedFile) -> Result<Can
     }
     let Some(heading) = hunk.headings.last() else {
         let message = "the hunk has inserted lines only; add a line above or below that is in the file".to_owned();
-        return Err(EditError::NotFound { looser_level: None, message });
+        return Err(EditError::NotFound { looser_level: None, message, closest: None });
     };
     let is_heading = |line: &Line| line.body.trim_ascii_start().starts_with(heading.trim_ascii());
     let found: Vec<usize> = (0..lines.len()).filter(|at| is_heading(&lines[*at])).collect();

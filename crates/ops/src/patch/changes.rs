@@ -27,7 +27,11 @@ impl StagedPatch {
         let mut named = BTreeSet::new();
         for path in self.order.iter().filter(|path| named.insert(*path)) {
             let action = self.paths.get(path).and_then(|state| moves.action(path, state));
-            files.extend(action.map(|action| PatchedFile { path: path.clone(), action }));
+            let Some(action) = action else { continue };
+            let now = self.paths.get(path).and_then(|state| state.now.as_ref());
+            let hash = now.map(|now| now.held.1.hash()).transpose()?;
+            let from = moves.sources.get(path).filter(|_| action == PatchAction::Move).cloned();
+            files.push(PatchedFile { path: path.clone(), action, from, hash });
         }
         let diff = self.diff(&moves, stop)?;
         let Self { paths, expect, warnings, .. } = self;

@@ -4,10 +4,18 @@ use crate::approvals::with_notices;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use toolrest_core::{Approval, CallOutcome, Dialect, Result, ToolError};
+use toolrest_core::{Approval, CallOutcome, Dialect, ErrorKind, Result, ToolError, WaitingCall};
 
 /// What a model gets for the outcome of a call: a text, and on request also the JSON.
-pub(super) fn of_outcome(outcome: &CallOutcome, dialect: &dyn Dialect, structured: bool) -> Result<CallToolResult> {
+pub(super) fn of_outcome(
+    outcome: &CallOutcome,
+    dialect: &dyn Dialect,
+    structured: bool,
+    wants_data: bool,
+) -> Result<CallToolResult> {
+    if dialect.is_text() {
+        return Ok(of_text(&outcome.within_limit(outcome.json()?)?, wants_data));
+    }
     let text = outcome.within_limit(with_notices(outcome.text()?, outcome, dialect))?;
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     if structured {
@@ -21,6 +29,26 @@ pub(super) fn of_outcome(outcome: &CallOutcome, dialect: &dyn Dialect, structure
     Ok(result)
 }
 
+/// The member of `_meta` with which a client asks for the data of an answer, and which has them.
+pub(super) const DATA: &str = "toolrest/data";
+
+/// What a model gets for an answer that is a text: the text and the pictures. The data are only for clients that ask for them,
+/// because some give the model the data instead of the text.
+fn of_text(answer: &str, wants_data: bool) -> CallToolResult {
+    let mut answer: Value = serde_json::from_str(answer).unwrap_or_default();
+    let mut contents = vec![ContentBlock::text(answer["text"].as_str().unwrap_or_default())];
+    for block in answer["blocks"].as_array().into_iter().flatten() {
+        let part = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
+        contents.push(ContentBlock::image(part("data"), part("mimeType")));
+    }
+    let mut result = CallToolResult::success(contents);
+    if wants_data {
+        let data = serde_json::Map::from_iter([(DATA.to_owned(), answer["data"].take())]);
+        result.meta = serde_json::from_value(Value::Object(data)).ok();
+    }
+    result
+}
+
 /// What a model gets for an error: the message in the words of the toolset.
 pub(super) fn of_error(error: &ToolError, dialect: &dyn Dialect) -> CallToolResult {
     let body = serde_json::from_slice(&dialect.failure(error, "")).unwrap_or_default();
@@ -29,7 +57,10 @@ pub(super) fn of_error(error: &ToolError, dialect: &dyn Dialect) -> CallToolResu
 }
 
 /// What a model gets for an answer that was stored with its approval.
-pub(super) fn of_stored(status: u16, body: &[u8], text: Option<String>) -> CallToolResult {
+pub(super) fn of_stored(status: u16, body: &[u8], text: Option<String>, dialect: &dyn Dialect) -> CallToolResult {
+    if dialect.is_text() && status < 400 {
+        return of_text(&String::from_utf8_lossy(body), false);
+    }
     let parsed: Value = serde_json::from_slice(body).unwrap_or_default();
     if status >= 400 {
         let text = message_of(&parsed).map_or_else(|| parsed.to_string(), str::to_owned);
@@ -40,7 +71,12 @@ pub(super) fn of_stored(status: u16, body: &[u8], text: Option<String>) -> CallT
 }
 
 /// What a model gets for a call that waits for a person.
-pub(super) fn of_pending(approval: &Approval) -> CallToolResult {
+pub(super) fn of_pending(approval: &Approval, dialect: &dyn Dialect) -> CallToolResult {
+    if dialect.is_text() {
+        let error = ToolError::new(ErrorKind::ApprovalRequired, "A person must approve this call");
+        let body = dialect.pending(&error, &WaitingCall { approval, url: "" }, "");
+        return of_text(&String::from_utf8_lossy(&body), false);
+    }
     let because = approval.asks.first().map_or("a rule asks", |ask| ask.because.as_str());
     let (workspace, id) = (approval.call.workspace, approval.id);
     let text = format!(
@@ -55,7 +91,7 @@ pub(super) fn of_pending(approval: &Approval) -> CallToolResult {
 
 /// Returns the message in an answer of any toolset for an error.
 fn message_of(body: &Value) -> Option<&str> {
-    let places = ["/error/message", "/message", "/fields", "/error"];
+    let places = ["/text", "/error/message", "/message", "/fields", "/error"];
     places.into_iter().find_map(|place| match body.pointer(place)? {
         Value::String(text) => Some(text.as_str()),
         // The toolset `workspace` says more about an argument there.

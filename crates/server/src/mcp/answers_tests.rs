@@ -9,7 +9,11 @@ fn errors_of_every_toolset_are_told_by_their_message() {
         let result = of_error(&error, toolset.dialect());
         assert_eq!(result.is_error, Some(true));
         let text = result.content[0].as_text().unwrap().text.clone();
-        assert_eq!(text, "the file has changed", "{}", toolset.name());
+        let expected = match toolset.name() {
+            "agent" => "error conflict: the file has changed\nnext: Look at the current state and decide anew",
+            _ => "the file has changed",
+        };
+        assert_eq!(text, expected, "{}", toolset.name());
     }
 }
 
@@ -22,9 +26,14 @@ fn an_error_shows_what_the_program_printed() {
 #[test]
 fn a_stored_answer_is_told_as_text_if_there_is_one() {
     let text = |result: &CallToolResult| result.content[0].as_text().unwrap().text.clone();
-    let told = of_stored(200, b"{\"ok\":true}", Some("+new".to_owned()));
+    let toolsets = toolrest_toolsets::all(&Services::none());
+    let dialect = |name| toolsets.find(name).unwrap().dialect();
+    let system = dialect("system");
+    let told = of_stored(200, b"{\"ok\":true}", Some("+new".to_owned()), system);
     assert_eq!((text(&told).as_str(), told.is_error), ("+new", Some(false)));
-    assert_eq!(text(&of_stored(200, b"{\"ok\":true}", None)), "{\"ok\":true}");
-    let failed = of_stored(409, br#"{"ok":false,"error":{"code":"CONFLICT","message":"changed"}}"#, None);
+    assert_eq!(text(&of_stored(200, b"{\"ok\":true}", None, system)), "{\"ok\":true}");
+    let failed = of_stored(409, br#"{"ok":false,"error":{"code":"CONFLICT","message":"changed"}}"#, None, system);
     assert_eq!((text(&failed).as_str(), failed.is_error), ("changed", Some(true)));
+    let of_agent = of_stored(200, br#"{"text":"== done","data":{}}"#, None, dialect("agent"));
+    assert_eq!(text(&of_agent), "== done");
 }

@@ -76,9 +76,10 @@ pub(super) fn options(target: &Target) -> AskOptions {
 
 /// Returns the result of a call that asked, or that repeats one.
 pub(super) fn result_of(target: &Target, toolset: &str, asked: Asked) -> CallToolResult {
+    let dialect = approvals::dialect(&target.runtime, toolset);
     match asked {
-        Asked::Answer(answer) => answers::of_stored(answer.status, &answer.body, answer.text),
-        Asked::Pending(approval) => answers::of_pending(&approval),
+        Asked::Answer(answer) => answers::of_stored(answer.status, &answer.body, answer.text, dialect),
+        Asked::Pending(approval) => answers::of_pending(&approval, dialect),
         Asked::Failed(error) => refused(target, toolset, &error),
     }
 }

@@ -58,7 +58,8 @@ async fn answered(
     let dialect = approvals::dialect(runtime, tool.toolset);
     let args = &params.arguments.unwrap_or_default();
     let call = new_call(server, target, (tool.toolset, tool.tool), args)?;
-    let render = |outcome| answers::of_outcome(&outcome, dialect, server.0.tools.structured);
+    let wants_data = context.meta.get(answers::DATA).and_then(Value::as_bool).unwrap_or(false);
+    let render = |outcome| answers::of_outcome(&outcome, dialect, server.0.tools.structured, wants_data);
     let options = asking::options(target);
     match approvals::attempt(runtime, &call, &options, permission(server, context), render).await {
         Ok(Attempt::Answered(result)) => return Ok(result.into()),

@@ -5,12 +5,13 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
-use toolrest_core::{Action, DynTool, Key, Toolset, Toolsets, name_for_models};
+use toolrest_core::{Action, Annotations, DynTool, Key, Toolset, Toolsets, name_for_models};
 
-/// The tools that are offered if no toolsets are named: all of `coding`, and `run_code`. A model pays for every tool in
-/// every request, so they are few.
-const DEFAULT_TOOLSET: &str = "coding";
-const DEFAULT_TOOL: (&str, &str) = ("system", "run_code");
+/// The toolset that is offered if none is named.
+pub(super) const DEFAULT_TOOLSET: &str = "agent";
+/// What is offered instead to a key that may not use it: all of a toolset, and a tool.
+const OTHER_TOOLSET: &str = "coding";
+const OTHER_TOOL: (&str, &str) = ("system", "run_code");
 
 /// Maximum length of a tool's name in the APIs of models.
 #[cfg(test)]
@@ -65,6 +66,8 @@ pub(crate) struct OfferedTools {
     tools: Arc<Vec<OfferedTool>>,
     by_name: Arc<HashMap<String, usize>>,
     pub(crate) structured: bool,
+    /// Whether tools of the toolset `agent` are offered.
+    pub(crate) has_agent_tools: bool,
     /// Whether the files are offered as resources.
     pub(crate) has_files: bool,
 }
@@ -81,8 +84,10 @@ impl OfferedTools {
             let known: Vec<&str> = toolsets.iter().map(Toolset::name).collect();
             return Err(OfferError { name: name.clone(), known: known.join(", ") });
         }
+        let has_default = key.is_none_or(|key| key.toolsets.contains(toolsets, DEFAULT_TOOLSET));
         let is_selected = |toolset: &str, tool: &str| match &offer.toolsets[..] {
-            [] => toolset == DEFAULT_TOOLSET || (toolset, tool) == DEFAULT_TOOL,
+            [] if has_default => toolset == DEFAULT_TOOLSET,
+            [] => toolset == OTHER_TOOLSET || (toolset, tool) == OTHER_TOOL,
             named => named.iter().any(|name| name == toolset),
         };
         let is_allowed = |toolset: &str, action: Action| {
@@ -94,6 +99,7 @@ impl OfferedTools {
             .flat_map(|toolset| toolset.tools().map(|tool| (toolset.name(), tool)))
             .filter(|(toolset, tool)| is_selected(toolset, tool.name()) && is_allowed(toolset, tool.action()))
             .collect();
+        let is_text = |toolset: &str| toolsets.find(toolset).is_some_and(|toolset| toolset.dialect().is_text());
         let names = names(&selected);
         let tools: Vec<OfferedTool> = selected
             .into_iter()
@@ -101,14 +107,21 @@ impl OfferedTools {
             .map(|((toolset, tool), name)| OfferedTool {
                 toolset,
                 tool: tool.name(),
-                definition: definition(tool, name.clone(), schemas.of(toolset, tool.name()), offer.structured),
+                definition: definition(
+                    tool,
+                    name.clone(),
+                    schemas.of(toolset, tool.name()),
+                    offer.structured && !is_text(toolset),
+                ),
             })
             .collect();
+        let has_agent_tools = tools.iter().any(|tool| tool.toolset == DEFAULT_TOOLSET);
         let by_name = names.into_iter().enumerate().map(|(index, name)| (name, index)).collect();
         Ok(Self {
             tools: Arc::new(tools),
             by_name: Arc::new(by_name),
             structured: offer.structured,
+            has_agent_tools,
             has_files: resources::are_allowed(toolsets, key),
         })
     }
@@ -144,17 +157,18 @@ fn names(tools: &[(&'static str, &dyn DynTool)]) -> Vec<String> {
 }
 
 fn definition(tool: &dyn DynTool, name: String, (input, output): InputAndOutput, structured: bool) -> Tool {
-    let hints = tool.action().hints();
-    let annotations = if hints.is_read_only {
-        ToolAnnotations::new().read_only(true).open_world(hints.is_open_world)
-    } else {
-        ToolAnnotations::new()
-            .read_only(false)
-            .destructive(hints.is_destructive)
-            .idempotent(hints.is_idempotent)
-            .open_world(hints.is_open_world)
-    };
-    let definition = Tool::new(name, tool.description(), input).with_annotations(annotations);
+    let Annotations { read_only, destructive, idempotent, open_world } = tool.annotations();
+    let mut definition = Tool::new(name, tool.description(), input);
+    if tool.annotations() != Annotations::default() {
+        let mut annotations = ToolAnnotations::new();
+        annotations.read_only_hint = read_only;
+        annotations.open_world_hint = open_world;
+        // What changes nothing is neither destructive, nor does it matter how often it is called.
+        if read_only != Some(true) {
+            (annotations.destructive_hint, annotations.idempotent_hint) = (destructive, idempotent);
+        }
+        definition = definition.with_annotations(annotations);
+    }
     // The protocol wants the schema of an object.
     let is_object = tool.output_schema()["type"] == "object";
     if structured && is_object { definition.with_raw_output_schema(output) } else { definition }

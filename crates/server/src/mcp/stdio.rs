@@ -3,6 +3,7 @@
 use super::catalogue::{Offer, OfferError, OfferedTools, Schemas};
 use super::folder::{self, Folder, FolderSender};
 use super::{Connection, McpServer, Target};
+use crate::agent;
 use crate::approvals;
 use crate::runtime::{Runtime, RuntimeOptions, StartError};
 use crate::settings::Settings;
@@ -59,7 +60,8 @@ pub enum StdioError {
 impl Stdio {
     /// Prepares to serve a folder with some of the tools.
     pub fn new(settings: Settings, folder: Folder, offer: &Offer) -> Result<Self, StdioError> {
-        let toolsets = toolrest_toolsets::all(&Services::none());
+        let services = Services { agent: agent::options(&settings), ..Services::none() };
+        let toolsets = toolrest_toolsets::all(&services);
         Ok(Self { settings, folder, tools: OfferedTools::new(&toolsets, &Schemas::new(&toolsets), offer, None)? })
     }
 

@@ -21,7 +21,7 @@ const BATCH_ROWS: i64 = 500;
 const PURGE_LOCK: i64 = 0x746f_6f6c_7075_7267;
 
 /// The tables that grow with use.
-const TABLES: [&str; 18] = [
+const TABLES: [&str; 20] = [
     "users",
     "sessions",
     "workspaces",
@@ -40,6 +40,8 @@ const TABLES: [&str; 18] = [
     "approval_events",
     "memories",
     "memory_tags",
+    "results",
+    "session_commits",
 ];
 
 #[async_trait]
@@ -97,8 +99,10 @@ impl Store for Postgres {
             .await?;
         self.end_expired_keys(Timestamp::UNIX_EPOCH).await?;
         self.delete_expired_memories().await?;
+        self.execute("DELETE FROM results WHERE expires_at <= $1", &[&now()]).await?;
         self.execute("DELETE FROM grants WHERE expires_at < $1", &[&now()]).await?;
         if let Some(before) = purge.calls_before {
+            self.execute("DELETE FROM session_commits WHERE at < $1", &[&before]).await?;
             // The records of their calls are deleted too.
             self.execute("DELETE FROM keys WHERE least(expires_at, revoked_at) < $1", &[&before]).await?;
             // Readers of the feed learn of the gap from `feed_purged`. Sorted, so that replicas cannot deadlock.
@@ -283,6 +287,8 @@ impl Postgres {
                 "memory_tags",
                 "memory_counts",
                 "workspace_secrets",
+                "results",
+                "session_commits",
             ] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE ws = $1 LIMIT $2) RETURNING 1"

@@ -3,7 +3,7 @@
 use super::row::{collect, find, micros, run};
 use super::slices::number;
 use super::staging::{self, BATCH_BYTES};
-use super::{Sqlite, memories, storage};
+use super::{Sqlite, memories, sessions, storage};
 use crate::approvals::IS_OPEN;
 use crate::error::Result;
 use crate::feed::Source;
@@ -68,11 +68,14 @@ impl Store for Sqlite {
         })
         .await?;
         self.end_expired_keys(Timestamp::UNIX_EPOCH).await?;
+        self.in_batches(sessions::delete_expired).await?;
         self.in_batches(|db| memories::delete_expired(db, None, toolrest_core::now())).await?;
         if let Some(before) = purge.calls_before {
             // The records of their calls are deleted too.
             let ended = "DELETE FROM keys WHERE min(expires_at, coalesce(revoked_at, expires_at)) < ?1";
             self.write(move |db| run(db, ended, [micros(before)])).await?;
+            let noted = "DELETE FROM session_commits WHERE at < ?1";
+            self.write(move |db| run(db, noted, [micros(before)])).await?;
             purged.calls += self
                 .in_batches(move |db| {
                     let sql = "DELETE FROM calls WHERE (ws, pos) IN (
@@ -164,6 +167,8 @@ impl Sqlite {
                 ("memory_tags", "tag, key", "0"),
                 ("memory_counts", "memories", "0"),
                 ("workspace_secrets", "name", "0"),
+                ("results", "principal, id", "bytes"),
+                ("session_commits", "commit_id", "0"),
             ] {
                 // Selects rows until their bytes reach the limit of one transaction, and at least one.
                 let sql = format!(

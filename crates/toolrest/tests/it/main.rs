@@ -8,6 +8,9 @@ mod on;
 
 mod access;
 mod accounts;
+mod agent;
+mod agent_edits;
+mod agent_mcp;
 mod approval_attacks;
 mod approval_crashes;
 mod approval_grants;

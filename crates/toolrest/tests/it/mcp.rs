@@ -1,6 +1,6 @@
 //! `toolrest mcp`: the Model Context Protocol on standard input and output.
 
-mod client;
+pub mod client;
 mod install;
 
 use std::fs;
@@ -57,7 +57,8 @@ fn an_agent_reads_edits_and_runs_programs_in_a_folder() {
     let tools = client.request("tools/list", json!({}));
     let names: Vec<&str> =
         tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["read", "write", "edit", "multiedit", "apply_patch", "ls", "glob", "run_code"]);
+    assert_eq!(names[..7], ["read", "write", "edit", "multiedit", "apply_patch", "ls", "glob"]);
+    assert!(names.contains(&"run_code"), "{names:?}");
     assert_eq!(tools["tools"][0]["annotations"], json!({"readOnlyHint": true, "openWorldHint": false}));
     assert!(tools["tools"][0].get("outputSchema").is_none(), "{tools}");
 
@@ -87,7 +88,7 @@ fn what_a_tool_refuses_is_an_answer_and_what_the_protocol_refuses_is_an_error() 
     let unknown = client.exchange("tools/call", json!({"name": "fly", "arguments": {}}));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     assert!(unknown["error"]["message"].as_str().unwrap().contains("Unknown tool: fly"), "{unknown}");
-    let not_offered = client.exchange("tools/call", json!({"name": "write_file", "arguments": {}}));
+    let not_offered = client.exchange("tools/call", json!({"name": "memory_save", "arguments": {}}));
     assert_eq!(not_offered["error"]["code"], -32602, "{not_offered}");
 }
 

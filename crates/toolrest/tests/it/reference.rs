@@ -126,7 +126,9 @@ fn the_errors_page_is_current() {
 
 #[test]
 fn every_tool_refuses_arguments_it_does_not_know() {
-    for toolset in toolsets::all(&toolsets::Services::none()).iter() {
+    let all = toolsets::all(&toolsets::Services::none());
+    // The schemas of `agent` are short, because models pay for them; its own tests send it unknown arguments.
+    for toolset in all.iter().filter(|toolset| toolset.name() != "agent") {
         for tool in toolset.tools() {
             let schema = tool.input_schema();
             assert_eq!(schema["additionalProperties"], false, "{} takes anything", tool.name());

@@ -53,7 +53,7 @@ impl Tool for Write {
         let path = path(cx, "filePath", &args.file_path).await?;
         let options = TextOptions {
             parents: Parents::Create,
-            expected: arguments::expected_hash(args.expected_hash.as_deref()),
+            expected: arguments::expected_hash(args.expected_hash.as_deref()).into(),
             given: ContentForm::Text,
         };
         let written = write_text(cx, &path, args.content.into_bytes(), &options).await;

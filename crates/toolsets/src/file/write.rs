@@ -49,7 +49,7 @@ impl Tool for Write {
         let path = arguments::relative_path(cx, "path", &args.path)?;
         let options = TextOptions {
             parents: Parents::Create,
-            expected: arguments::expected_hash(args.expected_hash.as_deref()),
+            expected: arguments::expected_hash(args.expected_hash.as_deref()).into(),
             given: ContentForm::Text,
         };
         let written = write_text(cx, &path, args.content.into_bytes(), &options).await?;

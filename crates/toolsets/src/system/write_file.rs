@@ -64,7 +64,7 @@ impl Tool for WriteFile {
         };
         let options = TextOptions {
             parents: if args.create_dirs.unwrap_or(false) { Parents::Create } else { Parents::Require },
-            expected: arguments::expected_hash(args.expected_hash.as_deref()),
+            expected: arguments::expected_hash(args.expected_hash.as_deref()).into(),
             given,
         };
         let written = write_text(cx, &path, bytes, &options).await.map_err(|error| match error.kind {

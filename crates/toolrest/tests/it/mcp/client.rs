@@ -42,13 +42,23 @@ pub fn text_of(result: &Value) -> &str {
 }
 
 impl McpClient {
-    /// Starts it with the default tools.
+    /// Starts it with the tools of `coding` and `system`.
     pub fn in_folder(files: &[(&str, &str)]) -> Self {
         Self::start(files, &[], &[])
     }
 
-    /// Starts it in a folder with these files.
+    /// Starts it with the default tools.
+    pub fn with_default_tools(files: &[(&str, &str)], env: &[(&str, &str)]) -> Self {
+        Self::start_with(files, &[], env)
+    }
+
+    /// Starts it in a folder with these files, with the tools of `coding` and `system` if the arguments name no others.
     pub fn start(files: &[(&str, &str)], arguments: &[&str], env: &[(&str, &str)]) -> Self {
+        let toolsets: &[&str] = if arguments.contains(&"--toolset") { &[] } else { &["--toolset", "coding,system"] };
+        Self::start_with(files, &[toolsets, arguments].concat(), env)
+    }
+
+    fn start_with(files: &[(&str, &str)], arguments: &[&str], env: &[(&str, &str)]) -> Self {
         let home = temp_folder("mcp");
         let folder = home.path().join("project");
         fs::create_dir(&folder).unwrap();
@@ -66,12 +76,16 @@ impl McpClient {
         let home = temp_folder("mcp");
         fs::create_dir(home.path().join("project")).unwrap();
         fs::write(home.path().join("project/started-here.txt"), "").unwrap();
-        Self::start_in(home, &[], &[])
+        Self::start_in(home, &["--toolset", "coding"], &[])
     }
 
     /// Starts it for a workspace of a server.
     pub fn of_server(url: &str, token: &str) -> Self {
-        Self::start_in(temp_folder("mcp"), &["--server", url], &[("TOOLREST_TOKEN", token)])
+        Self::start_in(
+            temp_folder("mcp"),
+            &["--server", url, "--toolset", "coding,system"],
+            &[("TOOLREST_TOKEN", token)],
+        )
     }
 
     fn start_in(home: TempDir, arguments: &[&str], env: &[(&str, &str)]) -> Self {
