@@ -30,6 +30,14 @@ async fn inotify_is_limited_per_job() {
 }
 
 #[tokio::test]
+async fn the_quotas_of_namespaces_are_set() {
+    let code = "for name in ('user/max_user_namespaces', 'user/max_inotify_instances', 'user/max_fanotify_groups', \
+                'user/max_fanotify_marks', 'net/ipv4/tcp_max_tw_buckets'):\n    path = '/proc/sys/' + name\n    \
+                print(open(path).read().strip() if os.path.exists(path) else 0)";
+    assert_eq!(Fixture::new().python_output(code).await, "0\n8\n0\n0\n4096");
+}
+
+#[tokio::test]
 async fn jobs_do_not_exhaust_the_inotify_quota_of_root() {
     if !is_root() {
         // Without root, jobs run as the server's own user.

@@ -1,10 +1,11 @@
 //! `toolrest doctor`.
 
 use std::{
+    collections::BTreeSet,
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -49,9 +50,9 @@ fn the_doctor_leaves_nothing_behind() {
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
 }
 
-/// The control groups of launchers that have ended.
-fn groups_left_behind() -> Vec<PathBuf> {
-    let mut left = Vec::new();
+/// The control groups of launchers with these process ids.
+fn groups_of(launchers: &BTreeSet<String>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     let mut waiting = vec![PathBuf::from("/sys/fs/cgroup")];
     while let Some(folder) = waiting.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -60,25 +61,40 @@ fn groups_left_behind() -> Vec<PathBuf> {
             }
             let name = entry.file_name().to_string_lossy().into_owned();
             match name.strip_prefix("toolrest-").and_then(|rest| rest.split_once('-')) {
-                Some((launcher, _)) if !Path::new("/proc").join(launcher).exists() => left.push(entry.path()),
+                Some((launcher, _)) if launchers.contains(launcher) => found.push(entry.path()),
                 Some(_) => {}
                 None => waiting.push(entry.path()),
             }
         }
     }
-    left
+    found
+}
+
+/// The ids of the processes that a process has started.
+fn children_of(parent: u32) -> impl Iterator<Item = String> {
+    let parent = parent.to_string();
+    let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
+    let processes = processes.map(|name| name.to_string_lossy().into_owned());
+    processes.filter(move |process| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)) == Some(&*parent)
+    })
 }
 
 #[test]
 fn the_doctor_leaves_no_control_group_behind() {
     let home = tempfile::tempdir().unwrap();
-    let before = groups_left_behind();
-    doctor(home.path());
-    // Other tests kill launchers meanwhile; the next launcher removes what they leave.
+    let mut doctor = toolrest(home.path(), &["doctor"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut launchers = BTreeSet::new();
+    while doctor.try_wait().unwrap().is_none() {
+        launchers.extend(children_of(doctor.id()));
+    }
+    assert!(!launchers.is_empty(), "the doctor started no launcher");
+    // The launcher ends shortly after the command.
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        let left = groups_left_behind();
-        if left.iter().all(|group| before.contains(group)) {
+        let left = groups_of(&launchers);
+        if left.is_empty() {
             break;
         }
         assert!(Instant::now() < deadline, "{left:?}");

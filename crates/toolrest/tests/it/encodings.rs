@@ -48,6 +48,7 @@ fn samples() -> Vec<Sample> {
         Sample { name: "windows1252", bytes: b"first \x93q\x94 \x80\n".into(), text: Some("first “q” €\n") },
         Sample { name: "mixed", bytes: b"first caf\xe9 \xc3\xa9\n".into(), text: Some("first café Ã©\n") },
         Sample { name: "png", bytes: b"\x89PNG\r\n\x1a\nfirst\n".into(), text: None },
+        Sample { name: "jpeg", bytes: b"\xff\xd8\xff first\n".into(), text: None },
         Sample { name: "nul", bytes: b"first\0\n".into(), text: None },
         Sample { name: "late-nul", bytes: late_nul, text: None },
         Sample { name: "control", bytes: b"first \x01 \xe9\n".into(), text: None },

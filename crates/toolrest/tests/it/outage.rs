@@ -58,6 +58,16 @@ async fn while_postgres_is_down_every_route_answers_503_in_its_format() {
         is_unavailable(&workspace.call(tool, &args).await);
         assert!(begun.elapsed() < Duration::from_secs(30), "{tool} hung");
     }
+    for (toolset, tool, args, code) in [
+        ("file", "file.read", json!({"path": "a.txt"}), "unavailable"),
+        ("system", "read_file", json!({"path": "a.txt"}), "UNAVAILABLE"),
+        ("coding", "read", json!({"filePath": "a.txt"}), "UNAVAILABLE"),
+        ("backend", "readFile", json!({"path": "a.txt"}), "INTERNAL"),
+    ] {
+        let reply = workspace.call_of(toolset, tool, &args).await;
+        assert_eq!(reply.status, 503, "{toolset}: {reply}");
+        assert!(reply.text.contains(&format!("\"{code}\"")), "{toolset}: {reply}");
+    }
     let file = format!("/files/{}", file["file_id"].as_str().unwrap());
     for path in ["", "/members", "/trash", "/commits", &file] {
         is_unavailable(&workspace.get(path).await);

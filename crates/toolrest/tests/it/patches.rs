@@ -378,21 +378,17 @@ async fn a_patch_ends_when_its_caller_disconnects(on: On) {
     let edits: Vec<Value> = (0..40_000).map(edit).collect();
     let reply = workspace.call_of("coding", "multiedit", &json!({"filePath": "large.txt", "edits": edits})).await;
     assert_eq!(reply.status, 504, "{reply}");
-    let stat = || fs::read_to_string(format!("/proc/{}/stat", server.pid())).expect("the server runs");
-    let ticks = || -> u64 {
-        let stat = stat();
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    // A busy thread is in this state also while others have all processors; the threads of an idle server sleep.
+    let runs = |task: fs::DirEntry| {
+        let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|state| state.trim_start().starts_with('R'))
     };
-    // An idle server uses next to nothing: so many hundredths of a second in any second.
-    let begun = Instant::now();
-    loop {
-        let before = ticks();
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        if ticks() - before < 30 {
-            break;
-        }
+    let is_busy = || fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap().flatten().any(runs);
+    let (begun, mut idle_checks) = (Instant::now(), 0);
+    while idle_checks < 20 {
         assert!(begun.elapsed() < Duration::from_secs(6), "the server is still busy with an edit that timed out");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        idle_checks = if is_busy() { 0 } else { idle_checks + 1 };
     }
 }
 

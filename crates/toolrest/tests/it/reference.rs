@@ -152,6 +152,18 @@ fn the_time_limit_in_descriptions_is_that_of_the_settings() {
 }
 
 #[test]
+fn the_lifetimes_of_tokens_in_the_readme_are_those_of_the_settings() {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
+    let settings = settings::Settings::default();
+    for lifetime in [
+        format!("An access token is valid for {} minutes", settings.jwt.access_token_expiration_minutes),
+        format!("is valid for {} days and can be used once", settings.auth.refresh_token_expiration_days),
+    ] {
+        assert!(readme.contains(&lifetime), "README.md does not say: {lifetime}");
+    }
+}
+
+#[test]
 fn make_test_does_not_hide_build_output() {
     let makefile = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Makefile")).unwrap();
     // Files that no rule makes, such as sources, have none.
