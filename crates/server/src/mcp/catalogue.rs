@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use toolrest_core::{Action, Annotations, DynTool, Key, Toolset, Toolsets, name_for_models};
 
-/// The toolset that is offered if none is named.
+/// The toolset that is offered if none is named, and the one that a key gets that may not use it.
 pub(super) const DEFAULT_TOOLSET: &str = "agent";
-/// What is offered instead to a key that may not use it: all of a toolset, and a tool.
 const OTHER_TOOLSET: &str = "coding";
-const OTHER_TOOL: (&str, &str) = ("system", "run_code");
+/// The tool that is offered with either, because neither runs programs.
+const DEFAULT_TOOL: (&str, &str) = ("system", "run_code");
 
 /// Maximum length of a tool's name in the APIs of models.
 #[cfg(test)]
@@ -85,9 +85,9 @@ impl OfferedTools {
             return Err(OfferError { name: name.clone(), known: known.join(", ") });
         }
         let has_default = key.is_none_or(|key| key.toolsets.contains(toolsets, DEFAULT_TOOLSET));
+        let default_toolset = if has_default { DEFAULT_TOOLSET } else { OTHER_TOOLSET };
         let is_selected = |toolset: &str, tool: &str| match &offer.toolsets[..] {
-            [] if has_default => toolset == DEFAULT_TOOLSET,
-            [] => toolset == OTHER_TOOLSET || (toolset, tool) == OTHER_TOOL,
+            [] => toolset == default_toolset || (toolset, tool) == DEFAULT_TOOL,
             named => named.iter().any(|name| name == toolset),
         };
         let is_allowed = |toolset: &str, action: Action| {

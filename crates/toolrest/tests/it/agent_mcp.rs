@@ -38,7 +38,7 @@ fn the_default_tools_are_few_and_their_list_is_short() {
     client.end();
 }
 
-const DEFAULT_TOOLS: [&str; 6] = ["read", "ls", "grep", "edit", "write", "apply_patch"];
+const DEFAULT_TOOLS: [&str; 7] = ["read", "ls", "grep", "edit", "write", "apply_patch", "run_code"];
 
 #[test]
 fn an_answer_is_a_text_and_the_data_are_for_those_who_ask() {

@@ -5,7 +5,7 @@ use super::{EDITOR, Kit};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use toolrest_core::{Action, Annotations, CallCx, ErrorKind, Result, Tool, ToolError};
@@ -52,9 +52,7 @@ impl Tool for ApplyPatch {
         if text.len() > self.0.options.edit_bytes.saturating_sub(200) {
             let end = head(&text, self.0.options.edit_bytes.saturating_sub(200)).len();
             text.truncate(end);
-            if let Some(commit) = commit {
-                push(&mut text, format!(".. and more: changes {}", json!({ "commit": short_commit(commit) })));
-            }
+            push(&mut text, ".. and more files");
         }
         let mut diffs = Some(patched.diff);
         let file = |file: PatchedFile| File {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use toolrest_core::{
     Action, Annotations, CallCx, CommitId, Content, ContentHash, Entry, ErrorKind, Page, Result, Tool, ToolError,
@@ -232,9 +232,7 @@ impl Edit {
                 let fitting = super::answer::head(&text, self.0.options.edit_bytes.saturating_sub(200));
                 text = format!("{fitting}.. and more files");
             }
-            if let Some(commit) = commit {
-                push(&mut text, format!(".. the diff: changes {}", json!({ "commit": short_commit(commit) })));
-            }
+            push(&mut text, ".. too long to show; read the places that matter");
         }
         for (index, path, line) in &already_there {
             let name = path.without_slash();

@@ -1,4 +1,5 @@
 use super::*;
+use serde_json::json;
 
 fn edits(value: Value) -> Result<Vec<(String, String)>, String> {
     let args: Args = serde_json::from_value(value).map_err(|error| error.to_string())?;

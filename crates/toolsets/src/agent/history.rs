@@ -44,7 +44,7 @@ impl Kit {
         let mut help = Vec::new();
         if let Some(commit) = self.removal_of(cx, path).await {
             help.push(format!(
-                "it was deleted by commit {}, undo brings it back",
+                "it was deleted by commit {}, which the user can undo",
                 self.named_commit(cx, &commit).await
             ));
         }

@@ -182,8 +182,7 @@ fn with_program(error: ToolError, text: &str) -> ToolError {
     let error = ToolError::new(ErrorKind::OutsideWorkspace, format!("{text} is not in the project"));
     let (path, _) = split_lines(text);
     if SEEN_BY_PROGRAMS.iter().any(|folder| path.starts_with(folder)) {
-        let command = serde_json::json!({ "command": format!("sed -n 1,80p {path}") });
-        return error.with_hint(format!("run {command}"));
+        return error.with_hint(format!("a program can read it: sed -n 1,80p {path}"));
     }
     error.with_hint("use a path of the project; `ls` shows them")
 }

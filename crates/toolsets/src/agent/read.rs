@@ -214,8 +214,7 @@ async fn binary(cx: &CallCx, entry: &Entry, pictures: &mut usize) -> Result<Foun
     let bytes = u64::try_from(entry.size).unwrap_or(0);
     let mut text = format!("== {name} binary ({kind}), {}{shown_hash}", size(bytes));
     if kind == "PDF" {
-        let command = serde_json::json!({ "command": format!("pdftotext -layout {name} - | head -200") });
-        append(&mut text, format!("\nnext: run {command}"));
+        append(&mut text, format!("\nnext: a program can read it: pdftotext -layout {name} -"));
     }
     Ok(Found::Ready { text, file, block: None })
 }
