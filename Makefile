@@ -48,13 +48,15 @@ web/node_modules/.package-lock.json: web/package-lock.json
 NODE_CHECK := const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)
 
 # The tests of the console in Chromium, against target/debug/toolrest. `make e2e ARGS=e2e/approvals.test.mjs` runs some.
-e2e: console chromium
+e2e: console chromium python-venv
 	cargo build --locked --package toolrest
+	target/debug/toolrest setup python --to target/python
 	cd web && $(if $(ARGS),node --test --test-concurrency=1 $(ARGS),npm run --silent e2e)
 
 # Writes a picture of every page of the console in both themes to web/screenshots.
-screenshots: console chromium
+screenshots: console chromium python-venv
 	cargo build --locked --package toolrest
+	target/debug/toolrest setup python --to target/python
 	cd web && npm run --silent screenshots
 
 # Tests the interfaces with programs of others: the suite, the inspector and the Python client of the Model Context Protocol,

@@ -17,6 +17,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
   },
+  // Libraries that are loaded late are known from the start, so that the server for development never loads a page anew.
+  optimizeDeps: { entries: ['index.html', 'src/**/*.{ts,svelte}'] },
   server: {
     proxy: Object.fromEntries(
       ['/api', '/mcp', '/sign-in'].map((path) => [

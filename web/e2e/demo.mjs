@@ -2,12 +2,12 @@
 
 import { makeWorkspace } from './harness.mjs';
 
-/** Fills a workspace and returns the pictures to take: a name, an address, and what to do there first. */
+/** Fills a workspace and returns the pictures to take: a name, an address, and what to do there first, also with an agent. */
 export async function demo(server, account) {
   const workspace = await makeWorkspace(server, account, 'handbook');
   await fill(workspace.agent);
   const at = (page) => `/w/${workspace.id}/${page}`;
-  return [
+  const shots = [
     { name: 'sign-in', path: '/login', isSignedOut: true },
     { name: 'register', path: '/register', isSignedOut: true },
     { name: 'welcome', path: '/welcome' },
@@ -25,12 +25,67 @@ export async function demo(server, account) {
         await page.getByRole('region', { name: 'What the call changed' }).waitFor();
       },
     },
+    ...filePages(at),
     {
       name: 'connect',
       path: at('connect'),
       prepare: async (page) => {
         await page.getByRole('button', { name: 'Make a key' }).click();
         await page.getByRole('region', { name: 'First call' }).waitFor();
+      },
+    },
+  ];
+  return shots.map((shot) => ({ ...shot, prepare: (page) => shot.prepare?.(page, workspace.agent) }));
+}
+
+/** The pages of files. */
+function filePages(at) {
+  const editor = (page, name) => page.getByRole('textbox', { name: `Content of ${name}` }).waitFor();
+  return [
+    { name: 'files', path: at('files/src/app.py'), prepare: (page) => editor(page, 'app.py') },
+    { name: 'folder', path: at('files/docs'), prepare: (page) => page.getByRole('gridcell', { name: 'deploy.md' }).waitFor() },
+    { name: 'markdown', path: at('files/docs/deploy.md'), prepare: (page) => page.getByRole('heading', { name: 'Rollback' }).waitFor() },
+    { name: 'table', path: at('files/data/sales.csv'), prepare: (page) => page.getByText('36 rows').waitFor() },
+    { name: 'plot', path: at('files/data/sales.png'), prepare: (page) => page.getByRole('img', { name: 'sales.png' }).waitFor() },
+    {
+      name: 'history',
+      path: at('files/docs/deploy.md?history=1'),
+      prepare: (page) => page.getByRole('textbox', { name: 'Version 2' }).waitFor(),
+    },
+    {
+      name: 'conflict',
+      path: at('files/notes/plan.md?as=text'),
+      prepare: async (page, agent) => {
+        await editor(page, 'plan.md');
+        await page.getByRole('textbox', { name: 'Content of plan.md' }).click();
+        await page.keyboard.press('Control+End');
+        await page.keyboard.type('- [ ] ask the team');
+        const content = `- [x] write the guide\n- [ ] review it\n- [ ] publish it ${Date.now() % 100}\n`;
+        await agent('workspace', 'write', { path: '/notes/plan.md', content });
+        await page.getByText('Changed by somebody else meanwhile').waitFor();
+        await page.keyboard.press('Control+s');
+        await page.getByRole('textbox', { name: 'The result' }).waitFor();
+      },
+    },
+    {
+      name: 'search',
+      path: at('files?view=search&q=%5Cyimage%7Capp%5Cy'),
+      prepare: (page) => page.getByRole('row').filter({ hasText: 'app.py' }).first().waitFor(),
+    },
+    {
+      name: 'commits',
+      path: at('files?view=commits'),
+      prepare: async (page) => {
+        await page.getByRole('row').filter({ hasText: '/docs/deploy.md' }).first().click();
+        await page.getByRole('region', { name: 'What the commit changed' }).waitFor();
+      },
+    },
+    {
+      name: 'trash',
+      path: at('files?view=trash'),
+      prepare: async (page) => {
+        await page.getByRole('row').filter({ hasText: '/old/setup.sh' }).click();
+        await page.getByRole('region', { name: 'Its content' }).waitFor();
       },
     },
   ];
@@ -50,5 +105,11 @@ async function fill(agent) {
   for (let i = 0; i < 8; i++) await agent('file', 'file.read', { path: ['README.md', 'src/app.py', 'docs/none.md'][i % 3] });
   await agent('workspace', 'mkdir', { path: '/notes' });
   await agent('workspace', 'write', { path: '/notes/plan.md', content: '- [ ] write the guide\n' });
+  const months = Array.from({ length: 36 }, (_, i) => `202${4 + Math.floor(i / 12)}-${String((i % 12) + 1).padStart(2, '0')},${900 + ((i * 137) % 400) + i * 12},${20 + ((i * 31) % 17)}`);
+  await agent('workspace', 'write', { path: '/data/sales.csv', content: `month,revenue,orders\n${months.join('\n')}\n` });
+  const plot = "import os, pandas\nfrom matplotlib import pyplot\npandas.read_csv(os.environ['INPUT_FILE']).plot(x='month', y='revenue', figsize=(8, 4))\npyplot.savefig(os.environ['OUTPUT_IMAGE'])";
+  await agent('backend', 'data_visualize', { input_file_path: 'data/sales.csv', visualization_script: plot, output_image_path: 'data/sales.png' });
+  await agent('workspace', 'write', { path: '/old/setup.sh', content: '#!/bin/sh\nset -eu\napt-get install -y make\n' });
+  await agent('workspace', 'rm', { path: '/old/setup.sh' });
   await agent('workspace', 'edit', { path: '/docs/deploy.md', old_string: '1. Build the image\n', new_string: '1. Build the image with `make image`\n' });
 }

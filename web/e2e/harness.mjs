@@ -13,6 +13,8 @@ import { chromium } from 'playwright-core';
 
 const BINARY = process.env.TOOLREST_BINARY ?? fileURLToPath(new URL('../../target/debug/toolrest', import.meta.url));
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+/** The Python environment of the data tools, which `make test` sets up. */
+export const PYTHON_DIR = fileURLToPath(new URL('../../target/python', import.meta.url));
 export const PASSWORD = 'a long password';
 
 /** Starts the server with a data folder of its own. `extra` are arguments of `toolrest serve`, `env` its variables. */
@@ -164,9 +166,12 @@ export async function signIn(page, account) {
   await page.waitForURL((url) => url.pathname !== '/login');
 }
 
-/** Fails if axe finds something that a person could not perceive or use. */
+/** Fails if axe finds something that a person could not perceive or use, in the light or the dark theme. */
 export async function assertAccessible(page, what) {
-  const violations = await violationsIn(page);
-  const text = violations.map((one) => `${one.id}: ${one.help}\n${one.nodes.map((node) => `    ${node.html}\n    ${node.failureSummary}`).join('\n')}`);
-  assert.equal(text.join('\n'), '', `${what} is not accessible`);
+  for (const colorScheme of ['dark', 'light']) {
+    await page.emulateMedia({ colorScheme });
+    const violations = await violationsIn(page);
+    const text = violations.map((one) => `${one.id}: ${one.help}\n${one.nodes.map((node) => `    ${node.html}\n    ${node.failureSummary}`).join('\n')}`);
+    assert.equal(text.join('\n'), '', `${what} is not accessible in the ${colorScheme} theme`);
+  }
 }

@@ -2,13 +2,13 @@
 
 import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { makeAccount, openPage, signIn, startBrowser, startServer } from './harness.mjs';
+import { PYTHON_DIR, makeAccount, openPage, signIn, startBrowser, startServer } from './harness.mjs';
 import { demo } from './demo.mjs';
 
 const folder = fileURLToPath(new URL('../screenshots', import.meta.url));
 const wanted = process.argv.slice(2);
 await mkdir(folder, { recursive: true });
-const server = await startServer();
+const server = await startServer({ env: { TOOLREST__RUN__PYTHON_DIR: PYTHON_DIR } });
 const browser = await startBrowser();
 try {
   const account = await makeAccount(server, 'ada@example.com');

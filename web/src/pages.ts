@@ -19,5 +19,6 @@ export type Page = {
 
 export const pages: Page[] = [
   { name: 'activity', title: 'Activity', key: 'a', group: 'work', load: () => import('./pages/activity/Activity.svelte') },
+  { name: 'files', title: 'Files', key: 'f', group: 'work', load: () => import('./pages/files/Files.svelte') },
   { name: 'connect', title: 'Connect', key: 'c', group: 'setup', load: () => import('./pages/connect/Connect.svelte') },
 ];
