@@ -140,7 +140,7 @@ impl HostPattern {
         let address = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         let is_address = address.is_some_and(|text| {
             // Compared as text, so it must be written in the one form that addresses of the web have.
-            text.parse::<std::net::Ipv6Addr>().is_ok_and(|address| address.to_string() == text)
+            text.parse::<core::net::Ipv6Addr>().is_ok_and(|address| address.to_string() == text)
         });
         if matches!(own.as_str(), "*" | "**") || is_name(name) || (is_address && name == own) {
             return Ok(());

@@ -54,7 +54,7 @@ async fn every_page_of_the_console_is_served_with_a_strict_policy(on: On) {
 async fn wrong_paths_are_errors_and_not_the_page(on: On) {
     let client = on.shared().client();
     for path in
-        ["/api/v1/nothing", "/api", "/assets/none.js", "/assets/../index.html", "/w", "/favicon.ico", "/console"]
+        ["/api/v1/nothing", "/api/none", "/assets/none.js", "/assets/../index.html", "/w", "/favicon.ico", "/console"]
     {
         client.send(get(path)).await.refused(404, "NOT_FOUND");
     }

@@ -232,7 +232,7 @@ async fn the_error_for_an_unknown_tool_lists_the_tools(on: On) {
     let workspace = on.workspace().await;
     let coding = CODING.refused(&workspace, 404, "UNKNOWN_TOOL", "grep", json!({})).await;
     assert!(coding.starts_with("Tool 'grep' not found\n"), "{coding}");
-    assert!(coding.contains("apply_patch") && coding.ends_with("toolset workspace"), "{coding}");
+    assert!(coding.contains("apply_patch") && coding.ends_with("toolsets agent, workspace"), "{coding}");
     let exact = workspace.refused(404, "NOT_FOUND", "read_file", json!({})).await;
     assert_eq!(exact["error"], "Tool 'read_file' not found", "the words of the specification");
     assert!(text_at(&exact, "/fields/tool").contains("edit-many"), "{exact}");
