@@ -12,8 +12,8 @@ fn offered(toolsets: &[&str]) -> OfferedTools {
 }
 
 #[test]
-fn the_default_tools_are_those_of_coding_and_run_code() {
-    assert_eq!(offered(&[]).names(), "read, write, edit, multiedit, apply_patch, ls, glob, run_code");
+fn the_default_tools_are_those_of_agent_and_run_code() {
+    assert_eq!(offered(&[]).names(), "read, ls, grep, edit, write, apply_patch, run_code");
 }
 
 #[test]
@@ -42,14 +42,17 @@ fn all_names_together_are_distinct_and_accepted_by_the_apis_of_models() {
 fn only_tools_that_change_nothing_are_offered_on_request() {
     let offer = Offer { read_only: true, ..Offer::default() };
     let tools = select(&offer).unwrap();
-    assert_eq!(tools.names(), "read, ls, glob");
+    assert_eq!(tools.names(), "read, ls, grep");
 }
 
 #[test]
 fn an_unknown_toolset_is_named_with_those_that_there_are() {
     let offer = Offer { toolsets: vec!["codeing".to_owned()], ..Offer::default() };
     let error = select(&offer).err().unwrap();
-    assert_eq!(error.to_string(), "there is no toolset 'codeing'; there are backend, coding, file, system, workspace");
+    assert_eq!(
+        error.to_string(),
+        "there is no toolset 'codeing'; there are agent, backend, coding, file, system, workspace"
+    );
 }
 
 #[test]

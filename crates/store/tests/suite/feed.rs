@@ -126,7 +126,16 @@ async fn a_purge_makes_a_gap_for_those_who_missed_something(ws: TestWorkspace) {
     assert!(feed(&ws, Some(&after)).await.gap.is_some(), "the call of the commit was deleted");
     let commits = FeedSources { commits: true, calls: false, approvals: false };
     assert_eq!(ws.store.feed(ws.access(), Some(&before), commits).await.unwrap().gap, None, "no commit is missing");
-    assert_eq!(feed(&ws, Some(&page.cursor)).await.gap, None, "it is told once");
+    // On PostgreSQL it is told again while a transaction of anybody runs that is older than the purge.
+    let (mut cursor, started) = (page.cursor, Instant::now());
+    loop {
+        let page = feed(&ws, Some(&cursor)).await;
+        assert!(page.events.is_empty() && started.elapsed() < Duration::from_secs(60), "{page:?}");
+        if page.gap.is_none() {
+            break;
+        }
+        cursor = page.cursor;
+    }
     assert_eq!(feed(&ws, Some(&position(&ws).await)).await.gap, None);
     assert_eq!(ws.store.feed(access(other.id), Some(&quiet), FeedSources::ALL).await.unwrap().gap, None);
 }
