@@ -31,6 +31,9 @@ pub trait Sessions: Send + Sync {
     /// Keeps a result for the caller, in place of an earlier one with the same id.
     async fn keep_result(&self, access: Access, id: String, bytes: Vec<u8>) -> Result<()>;
 
+    /// Returns the size of a result of the caller; none if there is none, or if it is not kept any more.
+    async fn result_bytes(&self, access: Access, id: String) -> Result<Option<u64>>;
+
     /// Returns a result of the caller; none if there is none, or if it is not kept any more.
     async fn kept_result(&self, access: Access, id: String) -> Result<Option<Vec<u8>>>;
 
@@ -66,6 +69,10 @@ fn no_sessions() -> ToolError {
 #[async_trait]
 impl Sessions for NoSessions {
     async fn keep_result(&self, _: Access, _: String, _: Vec<u8>) -> Result<()> {
+        Err(no_sessions())
+    }
+
+    async fn result_bytes(&self, _: Access, _: String) -> Result<Option<u64>> {
         Err(no_sessions())
     }
 

@@ -43,8 +43,8 @@ pub use patch::{PatchAction, PatchOptions, PatchResult, PatchedFile, patch};
 pub use picture::{Picture, is_picture, picture};
 pub use read::{open, read};
 pub use search::{
-    Case, FolderFilter, MatchFinder, PathPattern, Pattern, SearchOptions, SkipRules, Syntax, TextMatch, TreeSearch,
-    plain_pattern, search, search_text, search_tree,
+    Case, FolderFilter, MatchFinder, PathPattern, Pattern, SearchOptions, SkipRules, Syntax, TextLimits, TextMatch,
+    TreeSearch, plain_pattern, search, search_text, search_tree,
 };
 pub use text::{FilePage, LinePage, PageLimits, read_page};
 pub use toolrest_edit::{ClosestLines, EditError, Leniency, MatchLevel, Occurrences};

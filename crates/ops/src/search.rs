@@ -6,7 +6,7 @@ mod postgres;
 mod ripgrep;
 mod scope;
 
-pub use in_text::{MatchFinder, TextMatch, plain_pattern, search_text};
+pub use in_text::{MatchFinder, TextLimits, TextMatch, plain_pattern, search_text};
 pub use path_pattern::PathPattern;
 pub use scope::{FolderFilter, SkipRules, TreeSearch, search_tree};
 

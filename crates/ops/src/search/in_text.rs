@@ -20,26 +20,38 @@ pub struct TextMatch {
     pub after: Vec<String>,
 }
 
-/// Finds lines in a text, in ripgrep's syntax. Returns up to `limit` matches.
+/// How much a search in a text returns.
+#[derive(Clone, Copy, Debug)]
+pub struct TextLimits {
+    /// Maximum number of matches.
+    pub matches: usize,
+    /// Size of all returned lines after which the search ends.
+    pub bytes: usize,
+}
+
+/// Finds lines in a text, in ripgrep's syntax. Returns the first matches, and whether a limit ended the search.
 pub fn search_text(
     text: &[u8],
     pattern: &str,
     case: Case,
     context: usize,
-    limit: usize,
+    limits: TextLimits,
     deadline: Instant,
-) -> Result<Vec<TextMatch>> {
+) -> Result<(Vec<TextMatch>, bool)> {
     let matcher = ripgrep::Pattern::new(pattern, case)?;
     let (mut found, mut number, mut counted) = (Vec::new(), 0, 0);
+    let (mut bytes, mut is_cut) = (0, false);
     matcher.find_lines(text, &Interrupt::at(deadline), &mut |line: Range<usize>| {
         number += memchr::memchr_iter(b'\n', &text[counted..line.start]).count() as u64;
         counted = line.start;
         let (before, after) = lines_around(text, &line, context);
         let shown = line_text(&text[line.clone()]);
+        bytes += shown.len() + before.iter().chain(&after).map(String::len).sum::<usize>();
         found.push(TextMatch { line_number: number + 1, line: shown, before, after });
-        if found.len() == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        is_cut = found.len() >= limits.matches || bytes >= limits.bytes;
+        if is_cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    Ok(found)
+    Ok((found, is_cut))
 }
 
 /// Finds the place of a match in a line.

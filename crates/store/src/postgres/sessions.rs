@@ -54,6 +54,15 @@ impl Sessions for Postgres {
         Ok(())
     }
 
+    async fn result_bytes(&self, access: Access, id: String) -> Result<Option<u64>> {
+        let sql = "SELECT m.rights, r.bytes FROM members m
+                   LEFT JOIN results r ON r.ws = m.ws AND r.principal = m.user_id AND r.id = $3 AND r.expires_at > $4
+                   WHERE m.ws = $1 AND m.user_id = $2";
+        let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0, &id, &now()]).await?;
+        authorised(access, &rows, 0)?;
+        Ok(rows.first().and_then(|row| row.get::<_, Option<i64>>(1)).map(i64::unsigned_abs))
+    }
+
     async fn kept_result(&self, access: Access, id: String) -> Result<Option<Vec<u8>>> {
         let sql = "SELECT m.rights, p.n, p.size, p.encoding, p.data FROM members m
                    LEFT JOIN results r ON r.ws = m.ws AND r.principal = m.user_id AND r.id = $3 AND r.expires_at > $4

@@ -1,7 +1,7 @@
 //! Results and the commits of sessions.
 
 use super::Sqlite;
-use super::row::{authorised, collect, micros, run};
+use super::row::{authorised, collect, find, micros, run};
 use crate::error::{Result, StoreError};
 use crate::sessions::{MAX_SAME_SUFFIX, ResultPart, ends_in, expiry, joined, parts_of, suffix};
 use async_trait::async_trait;
@@ -35,6 +35,15 @@ impl Sessions for Sqlite {
             .await?;
         }
         Ok(())
+    }
+
+    async fn result_bytes(&self, access: Access, id: String) -> ToolResult<Option<u64>> {
+        let size = move |db: &Connection| {
+            authorised(db, access)?;
+            let sql = "SELECT bytes FROM results WHERE ws = ?1 AND principal = ?2 AND id = ?3 AND expires_at > ?4";
+            find(db, sql, (access.workspace.0, access.user.0, &id, micros(now())), |row| row.get::<_, i64>(0))
+        };
+        Ok(self.read(size).await?.map(i64::unsigned_abs))
     }
 
     async fn kept_result(&self, access: Access, id: String) -> ToolResult<Option<Vec<u8>>> {

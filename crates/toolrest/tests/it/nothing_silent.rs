@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
-use toolrest_testkit::{Account, unique_email};
+use toolrest_testkit::{Account, Request, unique_email};
 
+use crate::agent;
 use crate::on::{On, list_at};
 use crate::toolset::{CODING, FILE, SYSTEM};
 
@@ -89,7 +90,20 @@ async fn a_recursive_listing_names_the_folders_that_it_could_not_enter() {
         (SYSTEM.ok(&workspace, "list_directory", json!({"path": ".", "recursive": true})).await, "open/closed"),
         (CODING.ok(&workspace, "ls", json!({"dirPath": ".", "recursive": true})).await, "open/closed"),
     ];
+    let found = agent::text(&workspace, "grep", json!({"pattern": "nowhere"})).await;
+    let tree = agent::text(&workspace, "ls", json!({"path": "open"})).await;
+    // As a text for models.
+    let list = json!({"name": "listFiles", "arguments": {"path": "."}});
+    let request = Request::new("POST", &format!("/api/v1/workspaces/{}/mcp?toolset=backend", workspace.id))
+        .bearer(&account.access_token)
+        .header("Accept", "application/json, text/event-stream")
+        .json(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": list}));
+    let listed = server.client().send(request).await;
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(listed.text.contains("1 with an invalid name"), "{listed}");
+    assert!(found.contains("2 not searched: could not be read"), "{found}");
+    assert!(found.contains("1 not searched: no path can name"), "{found}");
+    assert!(tree.contains("\nclosed/ could not be read\n") && !tree.contains("ignored"), "{tree}");
     for (listing, path) in listings {
         assert_eq!(listing["skipped"]["unreadable"], json!([path]), "{listing}");
         assert_eq!(listing["skipped"]["unnamed"], 1, "{listing}");

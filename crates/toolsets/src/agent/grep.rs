@@ -10,9 +10,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 use toolrest_core::{
-    Action, Annotations, CallCx, ErrorKind, IgnoredFiles, LineMatch, Result, SearchResult, Tool, ToolError, WsPath,
+    Action, Annotations, CallCx, ErrorKind, IgnoredFiles, LineMatch, Result, SearchResult, Skipped, Tool, ToolError,
+    WsPath,
 };
-use toolrest_ops::{Case, MatchFinder, SkipRules, TreeSearch, plain_pattern, search_text, search_tree, tree_files};
+use toolrest_ops::{
+    Case, MatchFinder, SkipRules, TextLimits, TreeSearch, plain_pattern, search_text, search_tree, tree_files,
+};
 
 /// Maximum number of matches that are counted and kept.
 const MAX_MATCHES: usize = 100_000;
@@ -95,7 +98,7 @@ struct Found {
     is_cut: bool,
     pattern: String,
     note: Option<String>,
-    skipped_binary: u64,
+    skipped: Skipped,
 }
 
 #[async_trait]
@@ -189,6 +192,7 @@ impl Grep {
         };
         let mut text = header;
         push(&mut text, body);
+        push_skipped(&mut text, found.skipped);
         let matches = found.matches.into_iter().take(MAX_DATA);
         let matches = matches.map(|one| DataMatch { path: one.name, line: one.line, text: one.text }).collect();
         Ok(Answer::new(text, Data { matches, total, files, out }))
@@ -244,20 +248,21 @@ impl Search<'_> {
         context: usize,
         limit: usize,
     ) -> Result<Found> {
-        let found = |matches: Vec<Match>, is_cut, skipped_binary| Found {
+        let found = |matches: Vec<Match>, is_cut, skipped| Found {
             matches,
             is_cut,
             pattern: pattern.to_owned(),
             note: None,
-            skipped_binary,
+            skipped,
         };
         let path = match self.place {
             Place::Tree(path) => path,
             Place::Result { name, text } => {
                 let deadline = Instant::now() + self.cx.limits.search_timeout;
                 let (bytes, pattern) = (text.clone().into_bytes(), pattern.to_owned());
-                let work = move || search_text(&bytes, &pattern, case, context, limit, deadline);
-                let matches = toolrest_ops::blocking(self.cx, text.len(), work).await?;
+                let limits = TextLimits { matches: limit, bytes: self.cx.limits.response_bytes };
+                let work = move || search_text(&bytes, &pattern, case, context, limits, deadline);
+                let (matches, is_cut) = toolrest_ops::blocking(self.cx, text.len(), work).await?;
                 let of_text = |one: toolrest_ops::TextMatch| Match {
                     name: name.clone(),
                     line: one.line_number,
@@ -265,8 +270,7 @@ impl Search<'_> {
                     before: one.before,
                     after: one.after,
                 };
-                let is_cut = matches.len() >= limit;
-                return Ok(found(matches.into_iter().map(of_text).collect(), is_cut, 0));
+                return Ok(found(matches.into_iter().map(of_text).collect(), is_cut, Skipped::default()));
             }
         };
         let tree = TreeSearch {
@@ -290,7 +294,7 @@ impl Search<'_> {
             before: one.before,
             after: one.after,
         };
-        Ok(found(matches.into_iter().map(of_file).collect(), truncated && context == 0, skipped.binary))
+        Ok(found(matches.into_iter().map(of_file).collect(), truncated && context == 0, skipped))
     }
 
     /// Returns the text for a pattern that finds nothing, with what would find something.
@@ -322,10 +326,23 @@ impl Search<'_> {
                 push(&mut text, format!(".. {ignored} in ignored files"));
             }
         }
-        if found.skipped_binary > 0 {
-            push(&mut text, format!(".. {} not searched: not text", found.skipped_binary));
+        push_skipped(&mut text, found.skipped);
+        if found.skipped.binary > 0 {
+            push(&mut text, format!(".. {} not searched: not text", found.skipped.binary));
         }
         Ok(text)
+    }
+}
+
+/// Adds what was not searched and may have matches. Files that are not text, and ignored ones, are left out as a rule.
+fn push_skipped(text: &mut String, skipped: Skipped) {
+    let reasons = [
+        (skipped.unreadable, "could not be read"),
+        (skipped.unnamed, "no path can name"),
+        (skipped.too_large, "too large"),
+    ];
+    for (number, reason) in reasons.into_iter().filter(|(number, _)| *number > 0) {
+        push(text, format!(".. {number} not searched: {reason}"));
     }
 }
 

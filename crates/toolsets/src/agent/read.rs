@@ -111,6 +111,8 @@ impl Tool for Read {
         let mut found = Vec::with_capacity(args.paths.len());
         let mut pictures = 0;
         for path in &args.paths {
+            // Of the file before, only an excerpt is left.
+            cx.workspace.make_room(0).await?;
             found.push(match self.find(cx, path, budget, &mut pictures).await {
                 Ok(found) => found,
                 Err(error) if !error.asks().is_empty() || error.is_rules_changed() => return Err(error),
@@ -222,6 +224,7 @@ async fn binary(cx: &CallCx, entry: &Entry, pictures: &mut usize) -> Result<Foun
 /// Reads a file that is not text, or its beginning if it is large.
 async fn beginning(cx: &CallCx, path: &WsPath, file_size: i64) -> Result<Vec<u8>> {
     let wanted = usize::try_from(file_size).unwrap_or(usize::MAX).min(MAX_PICTURE_BYTES);
+    cx.workspace.make_room(wanted as u64).await?;
     let mut open = toolrest_ops::open(cx, path).await?;
     let read = move || {
         let mut bytes = vec![0; wanted];

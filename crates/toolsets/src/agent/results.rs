@@ -36,11 +36,14 @@ impl Kit {
             let message = format!("{path} is not the name of a result, such as out:k3f9");
             return Err(ToolError::argument("paths", message));
         }
-        let kept = self.sessions.kept_result(cx.access(Role::Viewer), id.clone()).await?;
-        let Some(bytes) = kept else {
+        let access = cx.access(Role::Viewer);
+        let expired = || {
             let error = ToolError::new(ErrorKind::Expired, format!("{PREFIX}{id} was kept for 24 h, or never was"));
-            return Err(error.with_hint("run the command or the search again"));
+            error.with_hint("run the command or the search again")
         };
+        let bytes = self.sessions.result_bytes(access, id.clone()).await?.ok_or_else(expired)?;
+        cx.workspace.make_room(bytes).await?;
+        let bytes = self.sessions.kept_result(access, id.clone()).await?.ok_or_else(expired)?;
         Ok((format!("{PREFIX}{id}"), String::from_utf8_lossy(&bytes).into_owned(), lines))
     }
 }

@@ -49,6 +49,7 @@ struct Node {
     /// Whether what is in it is not listed because it is ignored, or a link.
     is_closed: bool,
     is_open: bool,
+    is_unreadable: bool,
 }
 
 impl Node {
@@ -124,6 +125,8 @@ impl Node {
                 if folder.is_open && folder.count > 0 {
                     push(text, format!("{indent}{name}/"));
                     folder.write(text, depth + 1);
+                } else if folder.is_unreadable {
+                    push(text, format!("{indent}{name}/ could not be read"));
                 } else if folder.count == 0 {
                     push(text, format!("{indent}{name}/ empty"));
                 } else {
@@ -167,7 +170,10 @@ impl Node {
 
 /// Lists a folder as deep as fits, or the files that a glob matches.
 pub(super) async fn listing(cx: &CallCx, folder: &WsPath, glob: Option<&str>, budget: usize) -> Result<Listing> {
-    let found = tree_files(cx, folder, glob, MAX_FILES).await?;
+    let mut found = tree_files(cx, folder, glob, MAX_FILES).await?;
+    for warning in std::mem::take(&mut found.warnings) {
+        cx.warn(warning);
+    }
     match glob {
         Some(glob) => by_glob(cx, folder, glob, found, budget).await,
         None => tree(cx, folder, found, budget).await,
@@ -235,12 +241,18 @@ async fn add_others(cx: &CallCx, root: &mut Node, children: &[Listed], folder: &
                 ignored.insert(name);
             }
         } else if let Place::Vacant(place) = root.folders.entry(name) {
-            let is_empty =
-                !child.is_link && cx.workspace.names(&child.path, 1).await.is_ok_and(|names| names.is_empty());
-            if is_empty {
-                place.insert(Node { is_closed: true, ..Node::default() });
-            } else {
-                ignored.insert(format!("{}/", place.key()));
+            let names = if child.is_link { None } else { Some(cx.workspace.names(&child.path, 1).await) };
+            match names {
+                Some(Ok(names)) if names.is_empty() => {
+                    place.insert(Node { is_closed: true, ..Node::default() });
+                }
+                // The walk has counted it as unreadable, unless it is ignored.
+                Some(Err(_)) => {
+                    place.insert(Node { is_closed: true, is_unreadable: true, ..Node::default() });
+                }
+                _ => {
+                    ignored.insert(format!("{}/", place.key()));
+                }
             }
         }
     }

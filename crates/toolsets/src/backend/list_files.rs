@@ -49,6 +49,10 @@ impl Tool for ListFiles {
     fn text(&self, output: &Output) -> Option<String> {
         let directories = output.directories.iter().map(|name| format!("{name}/\n"));
         let files = output.files.iter().map(|name| format!("{name}\n"));
-        Some(directories.chain(files).collect())
+        let mut text: String = directories.chain(files).collect();
+        if let Some(skipped) = &output.skipped {
+            skipped.push_to(&mut text);
+        }
+        Some(text)
     }
 }
