@@ -358,7 +358,7 @@ impl Executor {
         let _slot = ready.wait_for_slot(cx, &mut gone).await?;
         cx.begin_outside_effects().await?;
         let secrets = self.secrets_of(cx, program).await?;
-        let redaction = Redaction::of(&secrets);
+        let redaction = Redaction::of(&secrets)?;
         let mut checkout = self.check_out(cx, CheckoutMode::Isolated).await?;
         let terms = self.terms(cx, &*checkout, requested, secrets);
         let mut ended = ready.run(&self.options, &checkout.execution_root(), program, &terms, &mut gone).await;

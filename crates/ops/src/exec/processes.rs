@@ -168,7 +168,7 @@ impl Processes {
         let lease = self.workspace_processes(cx.workspace_id, |entry| Arc::clone(&entry.lease));
         cx.begin_outside_effects().await?;
         let secrets = self.executor.secrets_of(cx, &program).await?;
-        let redaction = Redaction::of(&secrets);
+        let redaction = Redaction::of(&secrets)?;
         let checkout = self.executor.check_out(cx, CheckoutMode::InPlace).await?;
         let mut terms = self.executor.terms(cx, &*checkout, RequestedLimits { wall: None, ..requested }, secrets);
         terms.limits.wall = requested.wall.unwrap_or(self.options.longest).min(self.options.longest);

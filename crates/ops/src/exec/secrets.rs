@@ -1,7 +1,7 @@
 //! The secrets of a program: looked up for its environment, and replaced in its output.
 
 use super::{Executor, Program};
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 use toolrest_core::{
     CallCx, ErrorKind, MIN_SECRET_BYTES, Result, Role, Secret, ToolError, check_secret_name, no_such_secret,
 };
@@ -9,6 +9,8 @@ use toolrest_sandbox::{CapturedOutput, Report};
 
 /// Maximum number of secrets that a program gets.
 const MAX_NAMES: usize = 32;
+/// Maximum number of texts that are replaced in the output of a program. Output is compared with each of them.
+const MAX_NEEDLES: usize = 512;
 
 /// The secrets of a program, by name.
 pub(super) type ProgramSecrets = Vec<(String, Secret)>;
@@ -54,8 +56,9 @@ pub(super) struct Redaction {
 }
 
 impl Redaction {
-    pub(super) fn of(secrets: &ProgramSecrets) -> Self {
-        let mut needles: Vec<(Vec<u8>, String)> = Vec::new();
+    /// Refuses secrets of too many lines.
+    pub(super) fn of(secrets: &ProgramSecrets) -> Result<Self> {
+        let (mut needles, mut known) = (Vec::new(), HashSet::new());
         for (name, secret) in secrets {
             let mark = format!("[secret {name}]");
             let value = secret.expose();
@@ -63,13 +66,18 @@ impl Redaction {
             let escaped = serde_json::to_string(value).unwrap_or_default();
             let forms = [value, value.trim_end(), escaped.trim_matches('"')].into_iter().chain(value.lines());
             for form in forms.filter(|form| form.len() >= MIN_SECRET_BYTES) {
-                if !needles.iter().any(|(needle, _)| needle == form.as_bytes()) {
+                if known.insert(form.to_owned()) {
                     needles.push((form.as_bytes().to_vec(), mark.clone()));
                 }
             }
         }
-        needles.sort_by_key(|(needle, _)| std::cmp::Reverse(needle.len()));
-        Self { needles: needles.into() }
+        if needles.len() > MAX_NEEDLES {
+            let message =
+                format!("The secrets have more than {MAX_NEEDLES} lines together; give the program fewer of them");
+            return Err(ToolError::argument("secrets", message));
+        }
+        needles.sort_by_key(|(needle, _): &(Vec<u8>, String)| std::cmp::Reverse(needle.len()));
+        Ok(Self { needles: needles.into() })
     }
 
     /// Replaces the secrets in the output of a report.

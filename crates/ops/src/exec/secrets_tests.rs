@@ -2,6 +2,10 @@ use super::{ProgramSecrets, Redaction};
 use toolrest_core::Secret;
 
 fn redaction(secrets: &[(&str, &str)]) -> Redaction {
+    try_redaction(secrets).unwrap()
+}
+
+fn try_redaction(secrets: &[(&str, &str)]) -> toolrest_core::Result<Redaction> {
     let secrets: ProgramSecrets =
         secrets.iter().map(|(name, value)| ((*name).to_owned(), Secret::new((*value).to_owned()).unwrap())).collect();
     Redaction::of(&secrets)
@@ -35,6 +39,15 @@ fn lines_and_escaped_forms_of_a_secret_are_replaced() {
     ] {
         assert_eq!(redacted(&redaction, text, 3), expected);
     }
+}
+
+#[test]
+fn secrets_of_too_many_lines_are_refused() {
+    let lines = |count: usize| (0..count).map(|n| format!("line {n:04}\n")).collect::<Vec<_>>().concat();
+    try_redaction(&[("A", &lines(250)), ("B", &lines(250))]).expect("the lines are the same");
+    let text: String = lines(2_000);
+    let error = try_redaction(&[("A", &text)]).err().unwrap();
+    assert!(error.message.contains("512 lines"), "{error}");
 }
 
 #[test]
