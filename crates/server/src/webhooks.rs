@@ -1,7 +1,8 @@
 //! Webhooks: messages about approvals and failed calls to addresses of the operator.
 //!
 //! A message is signed, and sent again a few times if it does not arrive. No call waits for a message: if too many wait to be
-//! sent, new ones are dropped, which the log says. The event feed has everything.
+//! sent, new ones are dropped, which the log says: those of the account that has a quarter of the room already, or else any. The
+//! event feed has everything.
 
 use crate::settings::Settings;
 use async_trait::async_trait;
@@ -14,13 +15,16 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 use toolrest_core::{
-    Access, Approval, CallRecord, OUTCOME_OK, RecordPermit, Recorder, Result, ToolError, WorkspaceId, hex, now,
+    Access, Approval, ByteBudget, CallRecord, HeldBytes, OUTCOME_OK, RecordPermit, Recorder, Result, ToolError, UserId,
+    WorkspaceId, hex, now,
 };
 use toolrest_ops::outside::http_client::{HttpClient, HttpLimits, HttpRequest, HttpUrl};
 use toolrest_store::WriteBehind;
 
 /// Maximum number of messages that wait to be sent.
 const MAX_WAITING: usize = 1_000;
+/// Minimum size that a message counts for, so that the room for bytes also limits the number of messages of an account.
+const MESSAGE_BYTES: usize = 16 << 10;
 /// Maximum number of messages that are sent at once.
 const AT_ONCE: usize = 16;
 /// Delays before a message is sent again.
@@ -32,12 +36,21 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 
 /// Sends messages. Without addresses it does nothing.
 #[derive(Clone, Default)]
-pub(crate) struct Webhooks(Option<mpsc::Sender<Message>>);
+pub(crate) struct Webhooks(Option<Outbox>);
+
+/// Where messages wait to be sent.
+#[derive(Clone)]
+struct Outbox {
+    messages: mpsc::Sender<Message>,
+    /// The memory of messages, of which one account gets a quarter.
+    room: Arc<ByteBudget<UserId>>,
+}
 
 /// A message, ready to be sent.
 struct Message {
     event: &'static str,
     body: String,
+    _room: HeldBytes<UserId>,
 }
 
 /// What messages are sent with.
@@ -59,9 +72,10 @@ impl Webhooks {
             return Err(ToolError::argument("webhooks.secret", message));
         };
         let mac = Hmac::new_from_slice(secret.as_bytes()).map_err(ToolError::internal)?;
-        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        let (messages, receiver) = mpsc::channel(MAX_WAITING);
         tokio::spawn(send_all(receiver, Arc::new(Delivery { client, urls, mac })));
-        Ok(Self(Some(sender)))
+        let room = Arc::new(ByteBudget::new(MAX_WAITING * MESSAGE_BYTES, MESSAGE_BYTES));
+        Ok(Self(Some(Outbox { messages, room })))
     }
 
     /// Sends that something happened to an approval: `approval.asked`, `approval.decided`.
@@ -80,18 +94,28 @@ impl Webhooks {
                 "asks": approval.asks,
             })
         };
-        self.send(event, approval.call.workspace, "approval", details);
+        let of = (approval.call.workspace, approval.call.caller.user);
+        self.send(event, of, "approval", details);
     }
 
     fn failed_call(&self, record: &CallRecord) {
-        self.send("call.failed", record.workspace, "call", || json!(record));
+        self.send("call.failed", (record.workspace, record.user), "call", || json!(record));
     }
 
-    fn send(&self, event: &'static str, workspace: WorkspaceId, name: &str, details: impl FnOnce() -> Value) {
-        let Some(sender) = &self.0 else { return };
+    fn send(
+        &self,
+        event: &'static str,
+        (workspace, user): (WorkspaceId, UserId),
+        name: &str,
+        details: impl FnOnce() -> Value,
+    ) {
+        let Some(Outbox { messages, room }) = &self.0 else { return };
         let body = json!({"event": event, "at": now().to_string(), "workspace_id": workspace, name: details()});
-        if sender.try_send(Message { event, body: body.to_string() }).is_err() {
-            tracing::warn!(event, "too many webhook messages wait to be sent; one was dropped");
+        let body = body.to_string();
+        let room = room.try_reserve(user, body.len().max(MESSAGE_BYTES));
+        let sent = room.map(|room| messages.try_send(Message { event, body, _room: room }));
+        if !matches!(sent, Some(Ok(()))) {
+            tracing::warn!(event, user.id = %user, "too many webhook messages wait to be sent; one was dropped");
         }
     }
 }

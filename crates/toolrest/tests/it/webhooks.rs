@@ -61,6 +61,33 @@ async fn people_hear_of_approvals_and_failed_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_leaves_room_for_the_messages_of_others() {
+    let (open, is_open) = std::sync::mpsc::channel::<()>();
+    let is_open = std::sync::Mutex::new(is_open);
+    // Nothing is answered until the test says so.
+    let host = WebHost::start(WEB_ADDRESS, move |_, stream| {
+        let _ = is_open.lock().unwrap().recv();
+        send(stream, 204, &[], b"");
+    });
+    let server = On::Sqlite
+        .options()
+        .env("TOOLREST__WEBHOOKS__URLS", &format!("{}/hook", host.url()))
+        .env("TOOLREST__WEBHOOKS__SECRET", SECRET)
+        .start();
+    let (noisy, quiet) = (workspace_at(&server).await, workspace_at(&server).await);
+    let missing = json!({"path": "missing.txt"});
+    for _ in 0..1_100 {
+        SYSTEM.refused(&noisy, 404, "FILE_NOT_FOUND", "read_file", missing.clone()).await;
+    }
+    SYSTEM.refused(&quiet, 404, "FILE_NOT_FOUND", "read_file", missing).await;
+    drop(open);
+    eventually("the message about the other account", Duration::from_secs(60), async || {
+        host.received("/hook").iter().any(|message| message.body.contains(&quiet.id)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_need_a_secret() {
     let failure = On::Sqlite.options().env("TOOLREST__WEBHOOKS__URLS", "https://example.com/x").try_start();
     assert!(failure.err().unwrap().output.contains("webhooks.secret"));
