@@ -7,6 +7,7 @@
 
 mod shown;
 
+use crate::http::Scope;
 use crate::runtime::Runtime;
 pub(crate) use shown::{Shown, visible};
 
@@ -22,6 +23,7 @@ use toolrest_core::{
     NewApproval, OUTCOME_OK, Page, Permission, Result, Role, Timestamp, ToolError, UserId, Verdict, WorkspaceId, hex,
     now,
 };
+use toolrest_store::Subscription;
 use uuid::Uuid;
 
 /// Maximum time for which a caller waits.
@@ -42,7 +44,6 @@ pub(crate) const MAX_RACES: usize = 5;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How a caller asks.
-#[derive(Clone, Debug)]
 pub(crate) struct AskOptions {
     /// How long it waits for a decision.
     pub(crate) wait: Duration,
@@ -50,6 +51,8 @@ pub(crate) struct AskOptions {
     pub(crate) reason: Option<String>,
     /// The correlation id, if the caller gave one.
     pub(crate) correlation: Option<String>,
+    /// The memory that the request holds. It is released while the call waits: its arguments are in the database then.
+    pub(crate) room: Scope,
 }
 
 /// What a caller gets.
@@ -126,12 +129,15 @@ async fn earlier_answer(runtime: &Arc<Runtime>, call: &Call, options: &AskOption
     let access = call.caller.access(call.workspace, Role::Viewer);
     let earlier = runtime.store.earlier_call(access, &attach_key(call)?, options.correlation.as_deref()).await?;
     let Some(earlier) = earlier else { return Ok(None) };
+    options.room.release();
     decided(runtime, earlier, Instant::now() + options.wait).await.map(Some)
 }
 
 async fn ask(runtime: &Arc<Runtime>, call: Call, options: AskOptions) -> Result<Asked> {
     let deadline = Instant::now() + options.wait;
+    let room = options.room.clone();
     let approval = request(runtime, call, options).await?;
+    room.release();
     decided(runtime, approval, deadline).await
 }
 
@@ -164,11 +170,14 @@ pub(crate) async fn request(runtime: &Arc<Runtime>, call: Call, options: AskOpti
     Ok(approval)
 }
 
-/// Waits until an approval has ended, and runs its call if it is approved. At the deadline it is still pending.
+/// Waits until an approval has ended, and runs its call if it is approved. At the deadline it is still pending, and at once if
+/// too many calls of the account wait.
 pub(crate) async fn decided(runtime: &Arc<Runtime>, mut approval: Approval, deadline: Instant) -> Result<Asked> {
     let (workspace, id) = (approval.call.workspace, approval.id);
     let access = approval.call.caller.access(workspace, Role::Viewer);
     let mut signals = runtime.store.subscribe(workspace);
+    let slot = runtime.waiting_calls.try_enter(approval.call.caller.user, workspace);
+    let deadline = if slot.is_ok() { deadline } else { Instant::now() };
     loop {
         if approval.has_answer() {
             return Ok(answer_of(runtime, approval).await);
@@ -182,10 +191,34 @@ pub(crate) async fn decided(runtime: &Arc<Runtime>, mut approval: Approval, dead
         if is_over || runtime.is_stopping() {
             return Ok(Asked::Pending(Box::new(approval)));
         }
-        let next = Instant::now() + POLL_INTERVAL;
-        let wait = if approval.state.is_open() { deadline.min(next) } else { next };
-        let _ = tokio::time::timeout_at(wait, signals.signalled()).await;
+        let status = (approval.state, approval.changed_at);
+        // It may be large, and nobody needs it while the call waits.
+        drop(approval);
+        wait_for_change(runtime, access, id, status, deadline, &mut signals).await?;
         (approval, _) = runtime.store.approval(access, id).await?;
+    }
+}
+
+/// Waits until an approval that nobody has decided about changes, or until the deadline. One that was decided changes soon.
+pub(crate) async fn wait_for_change(
+    runtime: &Runtime,
+    access: Access,
+    id: ApprovalId,
+    status: (ApprovalState, Timestamp),
+    deadline: Instant,
+    signals: &mut Subscription,
+) -> Result<()> {
+    let is_undecided = status.0 == ApprovalState::Pending;
+    loop {
+        let next = Instant::now() + POLL_INTERVAL;
+        let until = if status.0.is_open() { deadline.min(next) } else { next };
+        let _ = tokio::time::timeout_at(until, signals.signalled()).await;
+        if !is_undecided || Instant::now() >= deadline || runtime.is_stopping() {
+            return Ok(());
+        }
+        if runtime.store.approval_status(access, id).await? != status {
+            return Ok(());
+        }
     }
 }
 

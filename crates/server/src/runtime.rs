@@ -28,8 +28,8 @@ use std::{
 };
 use tokio::task::JoinHandle;
 use toolrest_core::{
-    Approval, Call, CallId, CallOutcome, Caller, Engine, ErrorKind, JsonText, Key, Limits, Memories, Permission,
-    Recorder, Redactor, Result, Sessions, ToolError, Toolset, Toolsets, WorkspaceId,
+    Approval, Call, CallId, CallOutcome, Caller, Engine, ErrorKind, FairQueue, JsonText, Key, Limits, Memories,
+    Permission, QueueLimits, Recorder, Redactor, Result, Sessions, ToolError, Toolset, Toolsets, WorkspaceId,
 };
 use toolrest_ops::exec::{Executor, Processes};
 use toolrest_store::{Instance, Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};
@@ -60,6 +60,8 @@ pub struct Runtime {
     pub(crate) passwords: Passwords,
     pub(crate) records: Arc<WriteBehind>,
     pub(crate) webhooks: Webhooks,
+    /// The calls that wait for a person while their callers wait too, up to the number of calls that an account can make.
+    pub(crate) waiting_calls: FairQueue,
     /// This process.
     instance: Instance,
     stopping: AtomicBool,
@@ -236,6 +238,11 @@ impl Runtime {
         upkeep.refresh_revocations().await?;
         upkeep.renew_versions_at_start().await;
         let upkeep = tokio::spawn(upkeep::run(upkeep));
+        let waiting_calls = FairQueue::new(QueueLimits {
+            in_all: usize::MAX,
+            per_account: settings.limits.calls_per_account,
+            per_workspace: usize::MAX,
+        });
         Ok(Self {
             settings,
             engine,
@@ -250,6 +257,7 @@ impl Runtime {
             passwords,
             records,
             webhooks,
+            waiting_calls,
             instance,
             stopping: AtomicBool::new(false),
             asked: OnceLock::new(),

@@ -19,6 +19,12 @@ use uuid::Uuid;
 /// Maximum number of open approvals of one caller in one workspace.
 pub const MAX_OPEN_APPROVALS: i64 = 100;
 
+/// Maximum size of the open approvals of a person, with those of the person's keys, over all workspaces.
+pub(crate) const MAX_OPEN_BYTES: i64 = 128 << 20;
+
+/// Maximum size of the diff and of the command of an approval that has ended.
+const MAX_ENDED_BYTES: usize = 16 << 10;
+
 /// How long the result of an ended call is given to those who repeat it.
 pub(crate) const ENDED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -55,6 +61,9 @@ pub trait ApprovalStore: Send + Sync {
 
     /// Returns an approval and what happened to it. A key sees only its own.
     async fn approval(&self, access: Access, id: ApprovalId) -> Result<(Approval, Vec<ApprovalEvent>)>;
+
+    /// Returns the state of an approval and when it last changed. A key sees only its own.
+    async fn approval_status(&self, access: Access, id: ApprovalId) -> Result<(ApprovalState, Timestamp)>;
 
     /// Lists approvals: pending ones oldest first, others newest first. Pages go on after the last id of the previous one
     /// (`before`). Long diffs, commands and arguments are shortened. A key sees only its own.
@@ -206,8 +215,13 @@ impl Row {
         }
     }
 
-    /// Replaces the arguments by their redacted form.
+    /// Replaces the arguments by their redacted form, and shortens what was shown: there can be any number of approvals that
+    /// have ended.
     fn redact(&mut self) {
+        let preview = &mut self.approval.preview;
+        for text in preview.command.iter_mut().chain([&mut preview.diff]) {
+            shorten(text);
+        }
         let redacted = self.redacted_args.clone();
         self.approval.call.args = JsonText::parse(redacted).unwrap_or_else(|_| self.approval.call.args.clone());
         if let Some(decided) = &mut self.approval.decided
@@ -532,8 +546,7 @@ impl Row {
         if let (Some(execution), Some(result)) = (&mut execution, texts.result) {
             execution.result = Some(serde_json::from_str(&result).map_err(StoreError::internal)?);
         }
-        let state = ApprovalState::from_name(&columns.state)
-            .ok_or_else(|| StoreError::internal(format!("an approval in the unknown state {}", columns.state)))?;
+        let state = state_of(&columns.state)?;
         let approval = Approval {
             id: columns.id,
             call,
@@ -555,6 +568,12 @@ impl Row {
     }
 }
 
+/// Parses the name of a state in a row.
+pub(crate) fn state_of(name: &str) -> Result<ApprovalState> {
+    ApprovalState::from_name(name)
+        .ok_or_else(|| StoreError::internal(format!("an approval in the unknown state {name}")))
+}
+
 /// Returns a text without NUL, which PostgreSQL cannot store.
 pub(crate) fn storable(text: &str) -> String {
     text.replace('\0', "\u{2400}")
@@ -562,6 +581,31 @@ pub(crate) fn storable(text: &str) -> String {
 
 pub(crate) fn no_such_approval(id: ApprovalId) -> StoreError {
     StoreError::not_found("Approval", id)
+}
+
+/// Cuts a long text of an approval that has ended.
+fn shorten(text: &mut String) {
+    if text.len() > MAX_ENDED_BYTES {
+        let end = (0..=MAX_ENDED_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str("\n# The rest was not kept\n");
+    }
+}
+
+/// Refuses another approval if the open ones of its person have too many bytes together.
+pub(crate) fn check_open_bytes(open_bytes: i64, new: &Texts) -> Result<()> {
+    let texts = [Some(&new.body), new.args.as_ref(), Some(&new.diff), new.command.as_ref()];
+    let bytes: usize = texts.into_iter().flatten().map(String::len).sum();
+    let used = open_bytes.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
+    if used <= MAX_OPEN_BYTES {
+        return Ok(());
+    }
+    let message = format!(
+        "The calls of this account that wait for approval would have {used} bytes together; the limit is {MAX_OPEN_BYTES}. \
+         Wait until they are decided, or withdraw some"
+    );
+    let error = ToolError::new(ErrorKind::QuotaExceeded, message);
+    Err(error.detail("limit", MAX_OPEN_BYTES).detail("used", open_bytes).into())
 }
 
 /// Refuses another approval of a caller who has too many open ones.

@@ -206,6 +206,8 @@ async fn named_files(cx: &CallCx, intents: &[Intent]) -> Result<String> {
             }
             Err(error) => return Err(error),
         };
+        // Only the hash is kept.
+        cx.workspace.make_room(0).await?;
         if file.entry.file_type == FileType::Folder {
             continue;
         }

@@ -224,7 +224,9 @@ pub(crate) async fn show(
         let message = "`wait` must be a number of seconds";
         return Ok(target.refuse(&app, ToolError::argument("wait", message)).await?);
     };
-    let deadline = Instant::now() + Duration::from_secs(wait.min(MAX_WAIT_SECONDS));
+    let slot = app.waiting_calls.try_enter(target.caller.user, target.workspace);
+    let wait = if slot.is_ok() { wait.min(MAX_WAIT_SECONDS) } else { 0 };
+    let deadline = Instant::now() + Duration::from_secs(wait);
     let mut signals = app.store.subscribe(target.workspace);
     loop {
         let (approval, events) = app.store.approval(target.access(Role::Viewer), id).await?;
@@ -233,8 +235,9 @@ pub(crate) async fn show(
             let approval = shape(approval, for_key, usize::MAX);
             return ok(&ApprovalWithEvents { approval, events: if for_key { Vec::new() } else { events } });
         }
-        let next = deadline.min(Instant::now() + Duration::from_secs(1));
-        let _ = tokio::time::timeout_at(next, signals.signalled()).await;
+        let status = (approval.state, approval.changed_at);
+        drop((approval, events));
+        approvals::wait_for_change(&app, target.access(Role::Viewer), id, status, deadline, &mut signals).await?;
     }
 }
 

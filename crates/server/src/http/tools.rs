@@ -1,8 +1,9 @@
 //! Tool calls and the catalogue of tools.
 
 use super::App;
+use super::budget::Scope;
 use super::reply::{Answer, Reply, answer_with, failure, ok};
-use super::request::{caller, for_member, json, may_be_long, workspace_id};
+use super::request::{caller, for_member, json, may_be_long, scope, workspace_id};
 use super::tool_backend::{caller_and_workspace, without_prefix};
 use crate::approvals::{self, AskOptions, Asked};
 use axum::extract::rejection::PathRejection;
@@ -212,7 +213,7 @@ fn ask_options(app: &App, headers: &HeaderMap) -> AskOptions {
     let wait = preferences.find_map(|text| text.trim().strip_prefix("wait=")?.trim().parse().ok());
     let default = Duration::from_millis(app.settings.policy.wait_ms);
     let wait = wait.map_or(default, Duration::from_secs).min(approvals::MAX_WAIT);
-    AskOptions { wait, reason: label(headers, &REASON), correlation: None }
+    AskOptions { wait, reason: label(headers, &REASON), correlation: None, room: Scope::default() }
 }
 
 /// Returns a short text of a header, without control characters.
@@ -252,7 +253,8 @@ async fn bind(
     id: CallId,
     correlation: &mut String,
 ) -> Result<(Call, AskOptions)> {
-    let options = ask_options(app, request.headers());
+    let room = scope(request.extensions());
+    let options = AskOptions { room, ..ask_options(app, request.headers()) };
     let session = label(request.headers(), &SESSION).unwrap_or_default();
     let (caller, workspace) = match target {
         Target::Workspace(id) => (caller(app, request.headers(), request.extensions())?, workspace_id(id)?),

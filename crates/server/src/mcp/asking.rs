@@ -4,6 +4,7 @@
 use super::calls::refused;
 use super::{Connection, McpServer, Target, answers};
 use crate::approvals::{self, AskOptions, Asked, MAX_WAIT};
+use crate::http::Scope;
 use rmcp::model::{
     CallToolResponse, CallToolResult, CancelledNotificationParam, ClientResult, ElicitRequest, ElicitRequestParams,
     ElicitResult, ElicitationAction, ElicitationSchema, InputRequest, InputRequests, InputRequiredResult,
@@ -71,7 +72,7 @@ pub(super) async fn ask(
 /// Returns how calls over this protocol ask.
 pub(super) fn options(target: &Target) -> AskOptions {
     let wait = Duration::from_millis(target.runtime.settings.policy.wait_ms);
-    AskOptions { wait, reason: None, correlation: None }
+    AskOptions { wait, reason: None, correlation: None, room: Scope::default() }
 }
 
 /// Returns the result of a call that asked, or that repeats one.

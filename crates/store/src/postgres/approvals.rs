@@ -10,7 +10,7 @@ use super::{Postgres, files::has_id};
 use crate::Page;
 use crate::approvals::{
     ANSWERS, ApprovalStore, Columns, ENDED_FOR, Event, IS_OPEN, LISTED_CHARS, Row, SWEEP_ROWS, Step, Texts, check_call,
-    check_open, no_such_approval, storable,
+    check_open, check_open_bytes, no_such_approval, state_of, storable,
 };
 use crate::calls::INSTANCE_TIMEOUT;
 use crate::error::{Result, StoreError};
@@ -239,6 +239,14 @@ async fn ask(transaction: &Transaction, access: Access, new: NewApproval) -> Res
     let rows = transaction.query(&sql, &[&ws, &principal]).await?;
     check_open(rows.first().map_or(0, |row| row.get(0)))?;
     let (row, event) = Row::new(new);
+    // The sizes as stored are known without reading the texts.
+    let sql = format!(
+        "SELECT sum(pg_column_size(body) + pg_column_size(args) + pg_column_size(diff)
+             + coalesce(pg_column_size(command), 0)) FROM approvals WHERE user_id = $1 AND {IS_OPEN}"
+    );
+    let rows = transaction.query(&sql, &[&access.person.0]).await?;
+    let bytes = rows.first().and_then(|row| row.get::<_, Option<i64>>(0));
+    check_open_bytes(bytes.unwrap_or(0), &row.texts()?)?;
     insert(transaction, ws, &row).await?;
     add_event(transaction, ws, &row, event).await?;
     Ok((row.approval, true))
@@ -343,6 +351,19 @@ impl ApprovalStore for Postgres {
         let row = rows.first().filter(|row| has_id(row, 6)).map(|row| read(row, 1)).transpose()?;
         let row = row.filter(|row| row.is_visible(access)).ok_or_else(|| no_such_approval(id))?;
         Ok((row.approval, events.iter().map(event).collect()))
+    }
+
+    async fn approval_status(&self, access: Access, id: ApprovalId) -> Result<(ApprovalState, Timestamp)> {
+        let of_caller = if access.is_by_key() { "AND a.principal = m.user_id" } else { "" };
+        let sql = format!(
+            "SELECT m.rights, a.state, a.changed_at FROM members m
+             LEFT JOIN approvals a ON a.ws = m.ws AND a.id = $3 {of_caller} WHERE m.ws = $1 AND m.user_id = $2"
+        );
+        let rows = self.fetch(&sql, &[&access.workspace.0, &access.user.0, &id.0]).await?;
+        authorised(access, &rows, 0)?;
+        let found = rows.first().and_then(|row| Some((row.get::<_, Option<String>>(1)?, row.get(2))));
+        let (state, changed_at) = found.ok_or_else(|| no_such_approval(id))?;
+        Ok((state_of(&state)?, changed_at))
     }
 
     async fn approvals(

@@ -5,7 +5,7 @@ use super::{Sqlite, rules};
 use crate::Page;
 use crate::approvals::{
     ANSWERS, ApprovalStore, Columns, ENDED_FOR, Event, IS_OPEN, LISTED_CHARS, Row, SWEEP_ROWS, Step, Texts, check_call,
-    check_open, no_such_approval, storable,
+    check_open, check_open_bytes, no_such_approval, state_of, storable,
 };
 use crate::calls::INSTANCE_TIMEOUT;
 use crate::error::{Result, StoreError};
@@ -203,6 +203,13 @@ fn ask(db: &Connection, access: Access, new: NewApproval) -> Result<(Approval, b
     let sql = format!("SELECT count(*) FROM approvals WHERE ws = ?1 AND principal = ?2 AND {IS_OPEN}");
     check_open(find(db, &sql, (ws, access.user.0), |row| row.get(0))?.unwrap_or(0))?;
     let (row, event) = Row::new(new);
+    // The sizes of texts are known without reading them.
+    let sql = format!(
+        "SELECT sum(octet_length(body) + octet_length(args) + octet_length(diff) + coalesce(octet_length(command), 0))
+         FROM approvals WHERE user_id = ?1 AND {IS_OPEN}"
+    );
+    let bytes: Option<Option<i64>> = find(db, &sql, [access.person.0], |row| row.get(0))?;
+    check_open_bytes(bytes.flatten().unwrap_or(0), &row.texts()?)?;
     insert(db, ws, &row)?;
     add_event(db, ws, &row, event)?;
     Ok((row.approval, true))
@@ -354,6 +361,20 @@ impl ApprovalStore for Sqlite {
             let sql = "SELECT seq, at, kind, revision, by, via, address, detail FROM approval_events
                        WHERE ws = ?1 AND approval_id = ?2 ORDER BY seq";
             Ok((row.approval, collect(db, sql, (access.workspace.0, id.0), event)?))
+        })
+        .await
+    }
+
+    async fn approval_status(&self, access: Access, id: ApprovalId) -> Result<(ApprovalState, Timestamp)> {
+        self.read_inline(move |db| {
+            authorised(db, access)?;
+            let of_caller = if access.is_by_key() { "principal = ?3" } else { "?3 IS NOT NULL" };
+            let sql = format!("SELECT state, changed_at FROM approvals WHERE ws = ?1 AND id = ?2 AND {of_caller}");
+            let found = find(db, &sql, (access.workspace.0, id.0, access.user.0), |row| {
+                Ok((row.get::<_, String>(0)?, time(row, 1)?))
+            })?;
+            let (state, changed_at) = found.ok_or_else(|| no_such_approval(id))?;
+            Ok((state_of(&state)?, changed_at))
         })
         .await
     }

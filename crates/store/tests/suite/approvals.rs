@@ -9,7 +9,9 @@ use toolrest_core::{
     NewDecision, NewGrant, Role, ToolsetMask, Verdict, now,
 };
 use toolrest_store::plan::Plan;
-use toolrest_store::{CallInfo, FolderCommit, Instance, KeyState, MAX_OPEN_APPROVALS, NewKey, Page, Purge, StoreError};
+use toolrest_store::{
+    CallInfo, FolderCommit, Instance, KeyState, Location, MAX_OPEN_APPROVALS, NewKey, Page, Purge, StoreError,
+};
 use uuid::Uuid;
 
 on_both_stores!(
@@ -17,6 +19,8 @@ on_both_stores!(
     a_repeated_call_attaches_to_the_open_approval,
     calls_asked_at_once_become_one_approval,
     a_caller_has_a_limited_number_of_open_approvals,
+    the_open_approvals_of_a_person_have_a_limited_size,
+    what_an_ended_approval_shows_is_shortened,
     decisions_follow_the_table_of_states,
     of_two_deciders_at_once_one_wins,
     edited_arguments_replace_those_of_the_call_and_are_redacted_at_the_end,
@@ -235,6 +239,49 @@ async fn a_caller_has_a_limited_number_of_open_approvals(ws: TestWorkspace) {
     let refused: Vec<_> = asked.iter().filter_map(|asked| asked.as_ref().err()).collect();
     assert_eq!(refused.len(), 10);
     assert!(refused.iter().all(|error| error.kind() == ErrorKind::QuotaExceeded), "{refused:?}");
+}
+
+/// A text of so many bytes that does not compress.
+fn noise(bytes: usize) -> String {
+    let digits = (0..bytes.div_ceil(32)).flat_map(|_| Uuid::new_v4().simple().to_string().into_bytes());
+    String::from_utf8(digits.take(bytes).collect()).unwrap()
+}
+
+async fn the_open_approvals_of_a_person_have_a_limited_size(ws: TestWorkspace) {
+    let large = |attach_key: &str| {
+        let mut large = new(&ws, attach_key);
+        large.call.args = JsonText::parse(format!(r#"{{"text":"{}"}}"#, noise(30 << 20))).unwrap();
+        large
+    };
+    let mut first = None;
+    for number in 0..4 {
+        let (approval, _) = ws.store.ask(ws.access(), large(&format!("large-{number}"))).await.unwrap();
+        first.get_or_insert(approval.id);
+    }
+    let refused = ws.store.ask(ws.access(), large("one more")).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
+    // Those of other workspaces and of keys count too.
+    let other = ws.store.create_workspace(ws.user, "other".into(), Location::Database).await.unwrap().id;
+    let mut elsewhere = large("elsewhere");
+    elsewhere.call.workspace = other;
+    let refused = ws.store.ask(Access { workspace: other, ..ws.access() }, elsewhere).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
+    ws.ask("small").await;
+    ws.store.withdraw(ws.access(), first.unwrap()).await.unwrap();
+    ws.store.ask(ws.access(), large("one more")).await.unwrap();
+}
+
+async fn what_an_ended_approval_shows_is_shortened(ws: TestWorkspace) {
+    let mut long = new(&ws, "long");
+    long.preview =
+        ApprovalPreview { diff: "+é\n".repeat(300_000), command: Some(noise(1 << 20)), shown: "hash".into() };
+    let (approval, _) = ws.store.ask(ws.access(), long).await.unwrap();
+    assert_eq!(approval.preview.diff.len(), 1_200_000);
+    ws.store.withdraw(ws.access(), approval.id).await.unwrap();
+    let (ended, _) = ws.store.approval(ws.access(), approval.id).await.unwrap();
+    for text in [&ended.preview.diff, ended.preview.command.as_ref().unwrap()] {
+        assert!(text.len() < 20_000 && text.ends_with("# The rest was not kept\n"), "{} bytes", text.len());
+    }
 }
 
 async fn decisions_follow_the_table_of_states(ws: TestWorkspace) {

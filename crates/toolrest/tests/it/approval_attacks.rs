@@ -21,6 +21,7 @@ on_every_backend![
     a_rule_about_a_tool_holds_behind_later_rules,
     programs_run_again_when_the_rules_are_gone,
     long_diffs_and_commands_are_marked_in_lists,
+    a_command_may_name_many_large_files,
     chats_obey_the_rules,
 ];
 
@@ -252,6 +253,18 @@ async fn programs_run_again_when_the_rules_are_gone(on: On) {
     assert_eq!(bash(&agent, "echo one").await.status, 403);
     set_rules(&workspace, json!({"rules": []})).await;
     assert_eq!(bash(&agent, "echo two").await.status, 200);
+}
+
+async fn a_command_may_name_many_large_files(on: On) {
+    let (workspace, agent) = with_rules(on, json!(["ask exec"])).await;
+    let names: Vec<String> = (0..14).map(|n| format!("data-{n}.csv")).collect();
+    for name in &names {
+        workspace.write(&format!("/{name}"), &format!("{name}{}", "x".repeat(3 << 20))).await;
+    }
+    let body = waiting(&bash(&agent, &format!("wc {}", names.join(" "))).await);
+    let approval = workspace.get(&format!("/approvals/{}", text_at(&body, "/approval/id"))).await.success();
+    let command = text_at(&approval, "/approval/command");
+    assert_eq!(command.matches("\n# data-").count(), names.len(), "{command}");
 }
 
 async fn long_diffs_and_commands_are_marked_in_lists(on: On) {

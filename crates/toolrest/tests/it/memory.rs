@@ -12,6 +12,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolrest_testkit::{Account, PASSWORD, Request, Server, Workspace, unique_email};
 
+use crate::agent;
+use crate::approvals::{call, key, pending, set_rules, waiting};
 use crate::on::{On, list_at, text_at};
 use crate::programs::bash;
 use crate::toolset::{FILE, SYSTEM};
@@ -25,6 +27,9 @@ on_both_databases![
     contents_larger_than_an_answer_are_refused_by_size,
     unread_answers_take_bounded_memory,
     large_reads_take_turns,
+    large_reads_for_models_take_turns,
+    calls_that_wait_for_a_person_hold_no_memory,
+    callers_that_wait_for_a_person_are_limited,
     commits_are_listed_as_far_as_they_fit,
     registrations_take_a_bounded_memory,
 ];
@@ -481,6 +486,96 @@ async fn large_reads_take_turns(on: On) {
     let more = usize::try_from(server.peak_memory_bytes() - before).unwrap();
     // All at once would take more than twice as much.
     assert!(more < 20 * SIZE, "{} MB more", more / MB);
+}
+
+/// Calls that read what is large: a result that was kept, and a file that looks like a picture.
+async fn large_reads_for_models_take_turns(on: On) {
+    let server = on.options().env("TOOLREST__LIMITS__IN_FLIGHT_BYTES", &(80 * MB).to_string()).start();
+    let workspace = on.workspace_at(&server).await;
+    let line = format!("{}\n", "x".repeat(1_999));
+    workspace.write("/large.txt", &line.repeat(8_000)).await;
+    let found = agent::text(&workspace, "grep", json!({"pattern": "x"})).await;
+    let kept = found.split_once("out:").unwrap().1.split(['.', ' ']).next().unwrap();
+    let picture = [b"\x89PNG\r\n\x1a\n".as_slice(), &vec![1; 16 * MB]].concat();
+    agent::write_bytes(&workspace, "picture.png", &picture).await;
+    for path in [format!("out:{kept}"), "picture.png".to_owned()] {
+        let before = server.peak_memory_bytes();
+        let reads: Vec<_> = (0..24)
+            .map(|_| {
+                let (workspace, args) = (workspace.clone(), json!({"paths": [path]}));
+                tokio::spawn(async move { workspace.call_of("agent", "read", &args).await })
+            })
+            .collect();
+        for read in reads {
+            let reply = read.await.unwrap();
+            assert!(reply.status == 200 || reply.status == 503, "{reply}");
+        }
+        let more = usize::try_from(server.peak_memory_bytes() - before).unwrap();
+        // All at once would take 24 times the size of what is read, or more.
+        assert!(more < 12 * 16 * MB, "{path}: {} MB more", more / MB);
+    }
+}
+
+/// A server in whose budget one account has room for one body of three megabytes.
+fn with_room_for_one(on: On) -> Server {
+    let limits = [("BODY_BYTES", 4 * MB), ("RESPONSE_BYTES", 4 * MB), ("IN_FLIGHT_BYTES", 17 * MB)];
+    let options = on.options().env("TOOLREST__POLICY__APPROVALS", "spec");
+    let set = |options: toolrest_testkit::ServerOptions, (name, value): (&str, usize)| {
+        options.env(&format!("TOOLREST__LIMITS__{name}"), &value.to_string())
+    };
+    limits.into_iter().fold(options, set).start()
+}
+
+async fn calls_that_wait_for_a_person_hold_no_memory(on: On) {
+    let server = with_room_for_one(on);
+    let workspace = on.workspace_at(&server).await;
+    workspace.write("/a.txt", "text").await;
+    let agent = key(&workspace).await;
+    let large = "x".repeat(3 * MB);
+    let held = tokio::spawn({
+        let (agent, args) = (agent.clone(), json!({"path": "a.txt", "content": large}));
+        async move { call(&agent, "write_file", args, 60, "").await }
+    });
+    let approval = pending(&workspace, 1).await.remove(0);
+    SYSTEM.ok(&agent, "write_file", json!({"path": "b.txt", "content": large})).await;
+    let decision = json!({"decision": "approve", "revision": 1});
+    workspace.post(&format!("/approvals/{}/decision", text_at(&approval, "/id")), &decision).await.success();
+    let reply = held.await.unwrap();
+    assert_eq!(reply.status, 200, "{reply}");
+    assert_eq!(workspace.text("/a.txt").await.len(), 3 * MB);
+}
+
+async fn callers_that_wait_for_a_person_are_limited(on: On) {
+    let options = on.options().env("TOOLREST__POLICY__APPROVALS", "spec");
+    let server = options.env("TOOLREST__LIMITS__CALLS_PER_ACCOUNT", "2").start();
+    let workspace = on.workspace_at(&server).await;
+    let agent = key(&workspace).await;
+    let delete = |name: &str| {
+        let (agent, args) = (agent.clone(), json!({"path": name}));
+        async move { call(&agent, "delete_file", args, 60, "").await }
+    };
+    let mut held = tokio::task::JoinSet::new();
+    for name in ["a", "b", "c"] {
+        workspace.write(&format!("/{name}"), "text").await;
+        if name != "c" {
+            held.spawn(delete(name));
+        }
+    }
+    pending(&workspace, 2).await;
+    let at_once = tokio::time::timeout(Duration::from_secs(30), delete("c")).await.expect("it waited");
+    let approval = waiting(&at_once);
+    let url = format!("/approvals/{}?wait=60", text_at(&approval, "/approval/id"));
+    let shown = tokio::time::timeout(Duration::from_secs(30), workspace.get(&url)).await.expect("it waited");
+    assert_eq!(shown.success()["approval"]["state"], "pending");
+    assert_eq!(held.len(), 2, "the others still wait");
+    held.abort_all();
+    // Others can wait.
+    let other = on.workspace_at(&server).await;
+    set_rules(&other, json!({"rules": ["ask delete"]})).await;
+    other.write("/a", "text").await;
+    let theirs = key(&other).await;
+    let waits = call(&theirs, "delete_file", json!({"path": "a"}), 60, "");
+    tokio::time::timeout(Duration::from_secs(3), waits).await.expect_err("it did not wait");
 }
 
 async fn commits_are_listed_as_far_as_they_fit(on: On) {
