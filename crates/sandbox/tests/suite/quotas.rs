@@ -142,6 +142,14 @@ async fn unread_socket_data_counts_as_memory() {
 }
 
 #[tokio::test]
+async fn unread_data_of_few_sockets_counts_as_memory() {
+    // Fewer sockets than a job may have.
+    let code = "import time\npairs = []\nfor _ in range(400):\n    a, b = socket.socketpair(); a.setblocking(False); b.setblocking(False); pairs.append((a, b))\n    \
+                for s in (a, b):\n        try:\n            while True: s.send(bytes(1 << 16))\n        except BlockingIOError: pass\ntime.sleep(10)";
+    assert_memory_limit(&run(&Fixture::new(), code).await);
+}
+
+#[tokio::test]
 async fn unread_socket_data_of_closed_senders_counts_as_memory() {
     let code = "import time\nreceivers = []\nfor i in range(400):\n    r = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); r.bind(f'\\0{i}'); receivers.append(r)\n    \
                 try:\n        while True:\n            s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.setblocking(False)\n            \

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -114,6 +114,30 @@ fn the_doctor_reports_whether_tenants_are_isolated_from_each_other() {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     assert_eq!(row.contains("many: "), is_root && has_groups, "{printed_text}");
     assert_eq!(row.contains("one only: "), !(is_root && has_groups), "{printed_text}");
+}
+
+#[test]
+fn the_doctor_of_an_ordinary_user_says_that_a_server_is_for_one_tenant() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        // The test above runs as an ordinary user then.
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    // The build folder may be private.
+    let program = home.path().join("toolrest");
+    fs::copy(BINARY, &program).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+        .arg(&program)
+        .arg("doctor")
+        .current_dir(home.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let printed_text = stdout(&output);
+    let row = printed_text.lines().find(|line| line.trim_start().starts_with("tenants")).unwrap();
+    assert!(row.contains("one only: programs run as the server's own user"), "{printed_text}");
 }
 
 #[test]
