@@ -499,6 +499,7 @@ Approval = TypedDict("Approval", {
     "command": "str | None",
     "command_truncated": "NotRequired[bool]",
     "grants_offered": "list[str]",
+    "rules_offered": "list[str]",
     "requested_by": "Requester",
     "step_id": "CallId",
     "correlation_id": "str",
@@ -584,6 +585,8 @@ PreviewAnswer = TypedDict("PreviewAnswer", {
     "diff": "str",
     "command": "str | None",
     "asks": "list[Ask]",
+    "grants_offered": "list[str]",
+    "rules_offered": "list[str]",
     "preview": "str",
 })
 

@@ -1823,8 +1823,10 @@ export interface components {
             /** @description The command or code that it would run. */
             command: string | null;
             command_truncated?: boolean;
-            /** @description What a decision for the session or the workspace can grant, the narrowest first. */
+            /** @description What a decision for the session can grant, the narrowest first. */
             grants_offered: string[];
+            /** @description What a decision for the workspace can add to its rules, the narrowest first. None where no rule of it counts. */
+            rules_offered: string[];
             requested_by: components["schemas"]["Requester"];
             /** @description The id of the call. */
             step_id: components["schemas"]["CallId"];
@@ -1956,6 +1958,10 @@ export interface components {
             diff: string;
             command: string | null;
             asks: components["schemas"]["Ask"][];
+            /** @description What a decision for the session can grant, the narrowest first. */
+            grants_offered: string[];
+            /** @description What a decision for the workspace can add to its rules, the narrowest first. */
+            rules_offered: string[];
             /** @description What a decision with these arguments must name. */
             preview: string;
         };
@@ -7028,7 +7034,7 @@ export interface operations {
                         args?: unknown;
                         preview?: string | null;
                         reason?: string | null;
-                        /** @description What the scope covers: one of `grants_offered`; the first of them if there is none. */
+                        /** @description What the scope covers: one of `grants_offered`, for the workspace of `rules_offered`; without it the first of them. */
                         grant?: string | null;
                         /**
                          * @description With a denial: refuse the same for the rest of the session without asking.
@@ -7200,7 +7206,7 @@ export interface operations {
                     args?: unknown;
                     preview?: string | null;
                     reason?: string | null;
-                    /** @description What the scope covers: one of `grants_offered`; the first of them if there is none. */
+                    /** @description What the scope covers: one of `grants_offered`, for the workspace of `rules_offered`; without it the first of them. */
                     grant?: string | null;
                     /**
                      * @description With a denial: refuse the same for the rest of the session without asking.

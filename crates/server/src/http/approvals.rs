@@ -62,8 +62,10 @@ struct Shape {
     command: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     command_truncated: bool,
-    /// What a decision for the session or the workspace can grant, the narrowest first.
+    /// What a decision for the session can grant, the narrowest first.
     grants_offered: Vec<String>,
+    /// What a decision for the workspace can add to its rules, the narrowest first. None where no rule of it counts.
+    rules_offered: Vec<String>,
     requested_by: Requester,
     /// The id of the call.
     step_id: CallId,
@@ -92,7 +94,7 @@ struct Requester {
 }
 
 /// Returns an approval as the caller may see it. Keys do not see diffs: a blind overwrite would show what it replaces.
-fn shape(approval: Approval, for_key: bool, max_diff: usize) -> Shape {
+fn shape(app: &App, approval: Approval, for_key: bool, max_diff: usize) -> Shape {
     let Approval { call, preview, execution, .. } = approval;
     let diff = if for_key { "" } else { preview.diff.as_str() };
     let end = cut_text(diff, max_diff).len();
@@ -114,7 +116,8 @@ fn shape(approval: Approval, for_key: bool, max_diff: usize) -> Shape {
         diff_truncated: end < diff.len(),
         command: preview.command.as_deref().map(|command| cut_text(command, max_diff).to_owned()),
         command_truncated: preview.command.as_ref().is_some_and(|command| command.len() > max_diff),
-        grants_offered: Offer::all(&approval.asks).iter().map(ToString::to_string).collect(),
+        grants_offered: texts(&Offer::all(&approval.asks)),
+        rules_offered: texts(&rule_offers(app, &approval.asks)),
         requested_by: Requester { user_id: call.caller.user, key_id: call.caller.key_id() },
         step_id: call.id,
         correlation_id: call.correlation,
@@ -127,6 +130,21 @@ fn shape(approval: Approval, for_key: bool, max_diff: usize) -> Shape {
         expires_at: approval.expires_at,
         changed_at: approval.changed_at,
     }
+}
+
+fn texts(offers: &[Offer]) -> Vec<String> {
+    offers.iter().map(ToString::to_string).collect()
+}
+
+/// Returns what can be added to the rules of the workspace so that a call asks no more.
+fn rule_offers(app: &App, asks: &[Ask]) -> Vec<Offer> {
+    if operators_rule(app, asks).is_some() { Vec::new() } else { Offer::all(&Offer::asks_for_rules(asks)) }
+}
+
+/// Returns the operator's rule that asks, which no rule of a workspace can lift.
+fn operators_rule<'a>(app: &App, asks: &'a [Ask]) -> Option<&'a String> {
+    let is_operators = |text: &&String| app.settings.policy.rules.iter().any(|rule| rule.to_string() == **text);
+    asks.iter().filter_map(|ask| ask.rule.as_ref()).find(is_operators)
 }
 
 /// Returns the beginning of a text, of a number of bytes at most.
@@ -174,6 +192,10 @@ pub(crate) struct PreviewAnswer {
     diff: String,
     command: Option<String>,
     asks: Vec<Ask>,
+    /// What a decision for the session can grant, the narrowest first.
+    grants_offered: Vec<String>,
+    /// What a decision for the workspace can add to its rules, the narrowest first.
+    rules_offered: Vec<String>,
     /// What a decision with these arguments must name.
     preview: String,
 }
@@ -209,7 +231,7 @@ pub(crate) async fn list(
     let found = app.store.approvals(target.access(Role::Viewer), state, more(page)).await?;
     let (approvals, truncated) = cut(page.limit, found);
     let for_key = target.caller.key.is_some();
-    let approvals: Vec<_> = approvals.into_iter().map(|one| shape(one, for_key, LISTED_DIFF_BYTES)).collect();
+    let approvals: Vec<_> = approvals.into_iter().map(|one| shape(&app, one, for_key, LISTED_DIFF_BYTES)).collect();
     ok(&ApprovalList { count: approvals.len(), approvals, truncated })
 }
 
@@ -232,7 +254,7 @@ pub(crate) async fn show(
         let (approval, events) = app.store.approval(target.access(Role::Viewer), id).await?;
         if approval.has_answer() || Instant::now() >= deadline || app.is_stopping() {
             let for_key = target.caller.key.is_some();
-            let approval = shape(approval, for_key, usize::MAX);
+            let approval = shape(&app, approval, for_key, usize::MAX);
             return ok(&ApprovalWithEvents { approval, events: if for_key { Vec::new() } else { events } });
         }
         let status = (approval.state, approval.changed_at);
@@ -258,7 +280,14 @@ pub(crate) async fn preview(
     let PreviewBody { args } = target.json(&app, body).await?;
     let (approval, _) = app.store.approval(target.access(Role::Editor), id).await?;
     let Shown { asks, preview, .. } = Shown::of(&app, &edited(&app, &approval, args).await?).await?;
-    ok(&PreviewAnswer { diff: preview.diff, command: preview.command, asks, preview: preview.shown })
+    ok(&PreviewAnswer {
+        diff: preview.diff,
+        command: preview.command,
+        grants_offered: texts(&Offer::all(&asks)),
+        rules_offered: texts(&rule_offers(&app, &asks)),
+        asks,
+        preview: preview.shown,
+    })
 }
 
 /// Returns the call of an approval with other arguments.
@@ -280,7 +309,7 @@ pub(crate) struct DecisionBody {
     args: Option<JsonText>,
     preview: Option<String>,
     reason: Option<String>,
-    /// What the scope covers: one of `grants_offered`; the first of them if there is none.
+    /// What the scope covers: one of `grants_offered`, for the workspace of `rules_offered`; without it the first of them.
     grant: Option<String>,
     /// With a denial: refuse the same for the rest of the session without asking.
     #[serde(default)]
@@ -307,7 +336,7 @@ pub(crate) async fn decide(
     let id: ApprovalId = target.id(&app, "approval").await?;
     let body = target.json(&app, body).await?;
     let Decision { approval, released } = decide_one(&app, &target, id, body, &peer).await?;
-    ok(&DecisionAnswer { approval: shape(approval, false, usize::MAX), released })
+    ok(&DecisionAnswer { approval: shape(&app, approval, false, usize::MAX), released })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -436,8 +465,7 @@ async fn decide_one(
 
 /// Returns the rules of the workspace with those that a decision adds.
 async fn rules_with(app: &App, access: Access, asks: &[Ask], offer: &Offer, verdict: Verdict) -> Result<NewRules> {
-    let is_operators = |text: &String| app.settings.policy.rules.iter().any(|rule| rule.to_string() == *text);
-    if let Some(rule) = asks.iter().filter_map(|ask| ask.rule.as_ref()).find(|rule| is_operators(rule)) {
+    if let Some(rule) = operators_rule(app, asks) {
         let message = format!(
             "The operator's rule `{rule}` asks, which no rule of a workspace can lift; decide with another scope"
         );
@@ -451,7 +479,7 @@ async fn rules_with(app: &App, access: Access, asks: &[Ask], offer: &Offer, verd
     // The last rule that matches counts, so a wider one would lift what is denied.
     if verdict == Verdict::Approve && !is_exact && offer.parts().iter().any(|(action, _)| denies(*action)) {
         let message = "The workspace has rules that deny this action at some paths, which a wider permission would lift; \
-                       choose the first of `grants_offered`, or change the rules with PUT /rules";
+                       choose the first of `rules_offered`, or change the rules with PUT /rules";
         return Err(ToolError::argument("grant", message));
     }
     let effect = if verdict == Verdict::Deny { RuleEffect::Deny } else { RuleEffect::Allow };
@@ -476,5 +504,5 @@ fn verdict(body: &DecisionBody) -> Result<(Verdict, Option<JsonText>)> {
 pub(crate) async fn withdraw(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<ApprovalAnswer>> {
     let id: ApprovalId = target.id(&app, "approval").await?;
     let approval = app.store.withdraw(target.access(Role::Viewer), id).await?;
-    ok(&ApprovalAnswer { approval: shape(approval, target.caller.key.is_some(), usize::MAX) })
+    ok(&ApprovalAnswer { approval: shape(&app, approval, target.caller.key.is_some(), usize::MAX) })
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use toolrest_testkit::{Account, Workspace, eventually, unique_email};
 
-use crate::approvals::{asking, call, decide, overwrite, pending, set_rules, waiting};
+use crate::approvals::{asking, call, decide, key, overwrite, pending, set_rules, waiting};
 use crate::on::{On, list_at, text_at};
 
 on_every_backend![
@@ -22,6 +22,8 @@ on_every_backend![
     several_calls_are_decided_at_once;
     a_command_is_asked_again_if_its_script_changes,
 ];
+
+on!(operator, Sqlite: an_operators_rule_is_lifted_by_no_rule_of_the_workspace);
 
 async fn state_of(workspace: &Workspace, id: &str) -> Value {
     let shown = workspace.get(&format!("/approvals/{id}?wait=20")).await.success();
@@ -39,7 +41,13 @@ async fn a_wider_grant_is_given_if_it_is_chosen(on: On) {
     }
     waiting(&write(&agent, "docs/a.md", "s").await);
     let approvals = pending(&workspace, 1).await;
-    assert_eq!(approvals[0]["grants_offered"], json!(["write(docs/a.md)", "write(docs/**)", "write(**)"]));
+    let offers = json!(["write(docs/a.md)", "write(docs/**)", "write(**)"]);
+    assert_eq!((&approvals[0]["grants_offered"], &approvals[0]["rules_offered"]), (&offers, &offers));
+    let edited = json!({"args": {"path": "other.md", "content": "new\n"}});
+    let path = format!("/approvals/{}/preview", text_at(&approvals[0], "/id"));
+    let preview = workspace.post(&path, &edited).await.success();
+    let offers = json!(["write(other.md)", "write(**)"]);
+    assert_eq!((&preview["grants_offered"], &preview["rules_offered"]), (&offers, &offers), "{preview}");
     let unknown = json!({"decision": "approve", "scope": "session", "grant": "exec(**)"});
     decide(&workspace, &approvals[0], unknown).await.refused(400, "VALIDATION_ERROR");
     let without_scope = json!({"decision": "approve", "grant": "write(docs/**)"});
@@ -234,4 +242,21 @@ async fn a_command_is_asked_again_if_its_script_changes(on: On) {
     let done = state_of(&workspace, text_at(&again, "/id")).await;
     assert_eq!((done["state"].as_str(), done["outcome"].as_str()), (Some("done"), Some("ok")), "{done}");
     assert_eq!(workspace.text("/result.txt").await, "other\n");
+}
+
+async fn an_operators_rule_is_lifted_by_no_rule_of_the_workspace(on: On) {
+    let server =
+        on.options().env("TOOLREST__POLICY__APPROVALS", "spec").env("TOOLREST__POLICY__RULES", "ask write(*.md)");
+    let server = server.start();
+    let workspace = on.workspace_at(&server).await;
+    let agent = key(&workspace).await;
+    waiting(&write(&agent, "a.md", "s").await);
+    let asked = pending(&workspace, 1).await.remove(0);
+    assert_eq!(asked["rules_offered"], json!([]), "{asked}");
+    assert_eq!(asked["grants_offered"][0], "write(a.md)", "{asked}");
+    decide(&workspace, &asked, json!({"decision": "approve", "scope": "workspace"}))
+        .await
+        .refused(400, "VALIDATION_ERROR");
+    decide(&workspace, &asked, json!({"decision": "approve", "scope": "session"})).await.success();
+    assert_eq!(state_of(&workspace, text_at(&asked, "/id")).await["state"], "done");
 }

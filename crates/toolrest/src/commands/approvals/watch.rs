@@ -85,10 +85,8 @@ async fn show_new(
         Err(Failure::Unreachable(_)) => return Ok(Next::GoOn),
         Err(failure) => return Err(failure),
     };
-    let mut approvals = listed["approvals"].as_array().cloned().unwrap_or_default();
-    // The oldest has waited longest.
-    approvals.reverse();
-    for listed in approvals {
+    // The oldest comes first.
+    for listed in listed["approvals"].as_array().into_iter().flatten() {
         let id = listed["id"].as_str().unwrap_or_default().to_owned();
         if !seen.insert((id.clone(), listed["revision"].as_i64().unwrap_or_default())) {
             continue;
