@@ -19,6 +19,7 @@ export type Page = {
 
 export const pages: Page[] = [
   { name: 'activity', title: 'Activity', key: 'a', group: 'work', load: () => import('./pages/activity/Activity.svelte') },
+  { name: 'approvals', title: 'Approvals', key: 'p', group: 'work', load: () => import('./pages/approvals/Approvals.svelte') },
   { name: 'files', title: 'Files', key: 'f', group: 'work', load: () => import('./pages/files/Files.svelte') },
   { name: 'connect', title: 'Connect', key: 'c', group: 'setup', load: () => import('./pages/connect/Connect.svelte') },
 ];

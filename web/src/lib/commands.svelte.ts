@@ -62,7 +62,8 @@ export function startKeyboard(): () => void {
 /** Whether the key belongs to the element that has the focus. */
 function isTyping(event: KeyboardEvent): boolean {
   const element = event.target as HTMLElement;
-  if (element.closest('input, textarea, select, [contenteditable="true"]')) return true;
-  const isButton = element.closest('button, a, summary, [role="tab"]') !== null;
+  const isBox = element.matches('[type="checkbox"], [type="radio"]');
+  if (!isBox && element.closest('input, textarea, select, [contenteditable="true"]')) return true;
+  const isButton = isBox || element.closest('button, a, summary, [role="tab"]') !== null;
   return isButton && (event.key === 'Enter' || event.key === ' ');
 }

@@ -21,7 +21,7 @@ export function span(ms: number): string {
   if (minutes < 60) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
   if (hours < 48) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
-  return `${Math.floor(hours / 24)} days`;
+  return `${Math.round(ms / 86_400_000)} days`;
 }
 
 export function bytes(count: number): string {

@@ -36,6 +36,8 @@ class Session {
   async signOut() {
     await api.post('/auth/logout').catch(() => {});
     forgetSession();
+    // Unfinished decisions are kept for the same person only.
+    sessionStorage.clear();
     this.ended = '';
     this.user = null;
     go('/login');

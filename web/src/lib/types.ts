@@ -28,7 +28,8 @@ export type Workspace = {
 
 export type Member = { user_id: string; email: string; full_name: string | null; role: Role; created_at: string };
 
-export type Action = 'read' | 'write' | 'delete' | 'move' | 'exec' | 'fetch' | 'github' | 'memory';
+export const ACTIONS = ['read', 'write', 'delete', 'move', 'exec', 'fetch', 'github', 'memory'] as const;
+export type Action = (typeof ACTIONS)[number];
 
 export type Key = {
   id: string;
@@ -42,6 +43,8 @@ export type Key = {
   revoked_at: string | null;
   last_used_at: string | null;
 };
+
+export type NewKey = { name: string; toolsets?: string[]; actions?: Action[]; expires_in_hours?: number };
 
 export type Secret = { name: string; created_at: string; updated_at: string };
 
@@ -107,7 +110,10 @@ export type Approval = {
   diff_truncated?: boolean;
   command: string | null;
   command_truncated?: boolean;
+  /** What a decision for the session can grant, the narrowest first. */
   grants_offered: string[];
+  /** The same for a decision that adds rules to the workspace. */
+  rules_offered: string[];
   requested_by: { user_id: string; key_id: string | null };
   step_id: string;
   correlation_id: string;
@@ -121,9 +127,29 @@ export type Approval = {
   changed_at: string;
 };
 
-export type ApprovalEvent = { kind: string; at: string; revision: number; by?: string | null; [more: string]: unknown };
+export type ApprovalEvent = { seq: number; kind: string; at: string; revision: number; by: string | null; via: string | null };
 
-export type ApprovalPreview = { diff: string; command: string | null; asks: Ask[]; preview: string };
+/** What a call would do, and what can be granted with it. */
+export type Offers = Pick<Approval, 'diff' | 'command' | 'asks' | 'grants_offered' | 'rules_offered'>;
+
+/** What a call would do with other arguments. */
+export type ApprovalPreview = Offers & {
+  /** The token that a decision with these arguments must name. */
+  preview: string;
+};
+
+export type Scope = 'once' | 'session' | 'workspace';
+
+export type Decision = {
+  decision: Verdict;
+  revision: number;
+  scope?: Scope;
+  grant?: string;
+  args?: unknown;
+  preview?: string;
+  reason?: string;
+  remember?: boolean;
+};
 
 export type Rules = {
   rules: Rule[];
@@ -154,13 +180,17 @@ export type PolicyCheck =
 
 export type Grant = {
   id: string;
+  /** The key or the person whose calls it covers. */
+  principal: string;
+  session: string;
   action: Action;
   pattern: string;
-  deny: boolean;
-  session: string | null;
-  created_at: string;
+  /** Whether it refuses instead of allowing. */
+  is_denial: boolean;
   expires_at: string;
-  [more: string]: unknown;
+  approval: string | null;
+  granted_by: string;
+  created_at: string;
 };
 
 export type Toolset = { name: string; tools: string[] };
