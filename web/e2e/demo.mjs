@@ -1,11 +1,13 @@
 // A workspace with something on every page, for the pictures.
 
-import { makeWorkspace } from './harness.mjs';
+import { call, makeAccount, makeWorkspace } from './harness.mjs';
 
 /** Fills a workspace and returns the pictures to take: a name, an address, and what to do there first, also with an agent. */
 export async function demo(server, account) {
   const workspace = await makeWorkspace(server, account, 'handbook');
   await fill(workspace.agent);
+  await setUp(server, account, workspace);
+  const waiting = await ask(server, account, workspace);
   const at = (page) => `/w/${workspace.id}/${page}`;
   const shots = [
     { name: 'sign-in', path: '/login', isSignedOut: true },
@@ -26,6 +28,8 @@ export async function demo(server, account) {
       },
     },
     ...filePages(at),
+    ...approvalPages(at, waiting),
+    ...setupPages(at),
     {
       name: 'connect',
       path: at('connect'),
@@ -112,4 +116,109 @@ async function fill(agent) {
   await agent('workspace', 'write', { path: '/old/setup.sh', content: '#!/bin/sh\nset -eu\napt-get install -y make\n' });
   await agent('workspace', 'rm', { path: '/old/setup.sh' });
   await agent('workspace', 'edit', { path: '/docs/deploy.md', old_string: '1. Build the image\n', new_string: '1. Build the image with `make image`\n' });
+}
+
+function approvalPages(at, waiting) {
+  return [
+    { name: 'approvals', path: at(`approvals/${waiting.edit}`), prepare: (page) => page.getByText('wait for readiness').first().waitFor() },
+    {
+      name: 'approval-small',
+      path: at(`approvals/${waiting.edit}`),
+      viewport: { width: 390, height: 760 },
+      prepare: (page) => page.getByText('wait for readiness').first().waitFor(),
+    },
+    {
+      name: 'approval-edited',
+      path: at(`approvals/${waiting.edit}`),
+      prepare: async (page) => {
+        await page.getByRole('button', { name: 'Edit' }).click();
+        const text = page.getByLabel('content');
+        await text.fill((await text.inputValue()).replace('readiness', 'every pod'));
+        await page.getByRole('region', { name: 'What the call changes' }).getByText('every pod').waitFor();
+        await page.getByText('This session').click();
+      },
+    },
+    { name: 'approval-command', path: at(`approvals/${waiting.command}`), prepare: (page) => page.getByRole('region', { name: 'Command' }).waitFor() },
+    {
+      name: 'approval-deny',
+      path: at(`approvals/${waiting.edit}`),
+      prepare: async (page) => {
+        await page.getByRole('button', { name: 'Deny…' }).click();
+        await page.getByText('For 8 hours').click();
+      },
+    },
+    {
+      name: 'approvals-several',
+      path: at('approvals'),
+      prepare: async (page) => {
+        const boxes = page.getByRole('checkbox');
+        await boxes.first().waitFor();
+        for (let n = 0; n < 2; n++) await boxes.nth(n).check();
+        await page.getByRole('button', { name: 'Decide…' }).click();
+        await page.getByRole('dialog').getByRole('region').first().waitFor();
+      },
+    },
+    { name: 'approvals-earlier', path: at('approvals?show=earlier'), prepare: (page) => page.getByText('What happened to it').click() },
+  ];
+}
+
+function setupPages(at) {
+  return [
+    { name: 'keys', path: at('keys'), prepare: (page) => page.getByRole('row').nth(1).waitFor() },
+    {
+      name: 'key-new',
+      path: at('keys'),
+      prepare: async (page) => {
+        await page.getByRole('button', { name: 'Make a key' }).click();
+        await page.getByLabel('Name').fill('nightly');
+      },
+    },
+    { name: 'rules', path: at('rules'), prepare: (page) => page.getByLabel('Rules, one a line').waitFor() },
+    {
+      name: 'rules-try',
+      path: at('rules?show=try&toolset=system&tool=delete_file'),
+      prepare: async (page) => {
+        await page.getByLabel('Arguments, as JSON').fill('{\n  "path": "notes/plan.md"\n}');
+        await page.getByRole('button', { name: 'What would happen?' }).click();
+        await page.getByRole('region', { name: 'What it would change' }).waitFor();
+      },
+    },
+    { name: 'grants', path: at('rules?show=grants'), prepare: (page) => page.getByRole('row').nth(1).waitFor() },
+    { name: 'secrets', path: at('secrets'), prepare: (page) => page.getByRole('row').nth(1).waitFor() },
+    { name: 'members', path: at('members'), prepare: (page) => page.getByRole('row').nth(1).waitFor() },
+    { name: 'settings', path: at('settings') },
+  ];
+}
+
+/** Members, keys, secrets and rules. */
+async function setUp(server, account, workspace) {
+  const send = (method, path, body) => call(server, method, `/workspaces/${workspace.id}${path}`, { token: account.token, body });
+  const colleague = await makeAccount(server, 'lin@example.com');
+  await send('POST', '/members', { email: colleague.email, role: 'editor' });
+  await send('POST', '/keys', { name: 'reviewer', actions: ['read'], toolsets: ['coding', 'file'], expires_in_hours: 24 });
+  const { key } = await send('POST', '/keys', { name: 'nightly-build', actions: ['read', 'write', 'exec'] });
+  await send('PATCH', `/keys/${key.id}`, { suspended: true });
+  for (const name of ['GITHUB_TOKEN', 'NPM_TOKEN']) await send('PUT', `/secrets/${name}`, { value: 'not a real value' });
+  const frozen = { effect: 'ask', action: 'write', match: ['docs/**'], except: ['docs/drafts/**'], because: 'Docs publish on merge' };
+  await send('PUT', '/rules', { rules: ['deny read(**/.env)', 'ask exec', 'allow exec(ls, git status)', frozen], approvals: 'spec' });
+}
+
+/** Calls that wait, and some that were decided. Returns the ids of those that wait. */
+async function ask(server, account, { id, agent }) {
+  const wait = async (toolset, tool, args, reason, session = 'release') => {
+    const { body } = await agent(toolset, tool, args, { headers: { 'X-Toolrest-Session': session, 'X-Toolrest-Reason': reason } });
+    return body.approval.id;
+  };
+  const decide = (approval, decision) =>
+    call(server, 'POST', `/workspaces/${id}/approvals/${approval}/decision`, { token: account.token, body: decision });
+  const denied = await wait('system', 'delete_file', { path: 'src/app.py' }, 'The application moved to another repository');
+  await decide(denied, { decision: 'deny', reason: 'Keep it until the release is out' });
+  const plan = { path: 'notes/plan.md', content: '- [x] write the guide\n' };
+  await decide(await wait('system', 'write_file', plan, 'The guide is written'), { decision: 'approve', scope: 'session' });
+  await decide(await wait('system', 'delete_file', { path: 'notes', recursive: true }, 'Clean up'), { decision: 'deny', remember: true });
+  const content = '# Deploy\n\n1. Build the image with `make image`\n2. Push it\n3. Apply the manifests and wait for readiness\n\n## Rollback\n\nApply the tag before.\n\n## Contacts\n\n- ops@example.com\n- the on-call rota\n\nReviewed in March.\n';
+  const edit = await wait('system', 'write_file', { path: 'docs/deploy.md', content }, 'The deployment went on before the pods were ready, so the smoke test failed');
+  const command = await wait('backend', 'executeShellCommand', { command: 'npm ci && npm run build\u202e && npm publish --tag next' }, 'Publish the release candidate');
+  await wait('system', 'delete_file', { path: 'README.md' }, 'It repeats docs/deploy.md', 'cleanup');
+  return { edit, command };
 }

@@ -22,4 +22,9 @@ export const pages: Page[] = [
   { name: 'approvals', title: 'Approvals', key: 'p', group: 'work', load: () => import('./pages/approvals/Approvals.svelte') },
   { name: 'files', title: 'Files', key: 'f', group: 'work', load: () => import('./pages/files/Files.svelte') },
   { name: 'connect', title: 'Connect', key: 'c', group: 'setup', load: () => import('./pages/connect/Connect.svelte') },
+  { name: 'keys', title: 'Keys', key: 'k', group: 'setup', load: () => import('./pages/keys/Keys.svelte') },
+  { name: 'rules', title: 'Rules', key: 'r', group: 'setup', load: () => import('./pages/rules/Rules.svelte') },
+  { name: 'secrets', title: 'Secrets', key: 's', group: 'setup', load: () => import('./pages/secrets/Secrets.svelte') },
+  { name: 'members', title: 'Members', key: 'u', group: 'setup', load: () => import('./pages/members/Members.svelte') },
+  { name: 'settings', title: 'Settings', key: ',', group: 'setup', load: () => import('./pages/settings/Settings.svelte') },
 ];
