@@ -128,6 +128,7 @@ test('a decision for the session shows exactly the grant, which then holds', asy
   const headers = { 'X-Toolrest-Session': 'cleanup' };
   await workspace.agent('workspace', 'write', { path: '/docs/b.md', content: 'x\n' });
   await overwrite(workspace, undefined, { headers });
+  const other = await overwrite(workspace, 'z\n', { path: 'docs/b.md', headers });
   await detail.getByText('This session').click();
   const offers = await detail.getByLabel('What it covers').locator('option').allTextContents();
   assert.deepEqual(offers, ['write(docs/a.md)', 'write(docs/**)', 'write(**)'], 'the narrowest first');
@@ -139,6 +140,9 @@ test('a decision for the session shows exactly the grant, which then holds', asy
   await detail.getByText('It has run').waitFor();
   const { grants } = await call(running.server, 'GET', `/workspaces/${workspace.id}/grants`, { token: account.token });
   assert.deepEqual(grants.map((grant) => [grant.action, grant.pattern, grant.session]), [['write', 'docs/**', 'cleanup']]);
+  await page.getByText('The same is allowed now, so 1 other call goes on too.').waitFor();
+  await page.getByText('Nothing waits for you').waitFor();
+  assert.equal((await show(account, workspace, other)).decided.via, 'rule');
   const { status } = await workspace.agent('system', 'write_file', { path: 'docs/b.md', content: 'y\n' }, { headers });
   assert.equal(status, 200);
   await page.end();

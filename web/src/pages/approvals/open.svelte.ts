@@ -3,7 +3,9 @@
 import { ApiError, api, isRecord, messageOf } from '$lib/api';
 import { parseDiff } from '$lib/diff';
 import { feed } from '$lib/feed.svelte';
+import { plural } from '$lib/format';
 import { pending } from '$lib/pending.svelte';
+import { toasts } from '$lib/toasts.svelte';
 import type { Approval, ApprovalEvent, ApprovalPreview, Decision, Offers } from '$lib/types';
 import { type Draft, forgetDraft, keepDraft, newDraft, readDraft } from './drafts';
 
@@ -155,7 +157,8 @@ export class OpenApproval {
     if (edited && !this.preview) return;
     const body = { ...decision, revision: shown.revision, ...(edited ? { args: this.args, preview: this.preview?.preview } : {}) };
     try {
-      await api.post(this.#path('/decision'), body);
+      const { released } = await api.post<{ released: string[] }>(this.#path('/decision'), body);
+      if (released.length) toasts.ok(`The same is allowed now, so ${plural(released.length, 'other call goes', 'other calls go')} on too.`);
       forgetDraft(this.id);
       this.draft = newDraft();
       await this.read();
