@@ -31,6 +31,35 @@ export async function demo(server, account) {
     ...approvalPages(at, waiting),
     ...setupPages(at),
     {
+      name: 'programs',
+      path: at('programs'),
+      prepare: async (page) => {
+        await page.getByRole('row').filter({ hasText: 'serve.sh' }).click();
+        await page.getByRole('log', { name: 'Output' }).getByText('GET /style.css').waitFor();
+      },
+    },
+    {
+      name: 'playground',
+      path: at('playground?toolset=workspace&tool=edit'),
+      prepare: async (page) => {
+        await page.getByLabel('path *').fill('/docs/deploy.md');
+        await page.getByLabel('old_string *').fill('2. Push it');
+        await page.getByLabel('new_string *').fill('2. Push it to the registry');
+        await page.getByRole('button', { name: 'Dry run' }).click();
+        await page.getByRole('region', { name: 'What it would change' }).waitFor();
+      },
+    },
+    {
+      name: 'playground-result',
+      path: at('playground?toolset=agent&tool=grep'),
+      prepare: async (page) => {
+        await page.getByLabel('pattern *').fill('Deploy|rota');
+        await page.getByRole('button', { name: 'Run', exact: true }).click();
+        await page.getByRole('region', { name: 'Answer' }).waitFor();
+      },
+    },
+    { name: 'metrics', path: at('metrics?hours=1'), prepare: (page) => page.locator('canvas').nth(1).waitFor() },
+    {
       name: 'connect',
       path: at('connect'),
       prepare: async (page) => {
@@ -113,6 +142,10 @@ async function fill(agent) {
   await agent('workspace', 'write', { path: '/data/sales.csv', content: `month,revenue,orders\n${months.join('\n')}\n` });
   const plot = "import os, pandas\nfrom matplotlib import pyplot\npandas.read_csv(os.environ['INPUT_FILE']).plot(x='month', y='revenue', figsize=(8, 4))\npyplot.savefig(os.environ['OUTPUT_IMAGE'])";
   await agent('backend', 'data_visualize', { input_file_path: 'data/sales.csv', visualization_script: plot, output_image_path: 'data/sales.png' });
+  const serve = 'for path in / /style.css /docs /missing; do sleep 0.3; echo "$(date +%T) GET $path"; done; sleep 600';
+  await agent('workspace', 'write', { path: '/serve.sh', content: `${serve}\n` });
+  await agent('system', 'start_process', { command: 'sh serve.sh' });
+  await agent('system', 'start_process', { command: 'wc -l docs/*.md' });
   await agent('workspace', 'write', { path: '/old/setup.sh', content: '#!/bin/sh\nset -eu\napt-get install -y make\n' });
   await agent('workspace', 'rm', { path: '/old/setup.sh' });
   await agent('workspace', 'edit', { path: '/docs/deploy.md', old_string: '1. Build the image\n', new_string: '1. Build the image with `make image`\n' });

@@ -377,6 +377,73 @@ CallRecord = TypedDict("CallRecord", {
     "commit_id": "CommitId | None",
 })
 
+MetricsAnswer = TypedDict("MetricsAnswer", {
+    "since": "str",
+    "until": "str",
+    "part_seconds": "int",
+    "parts": "list[Part]",
+    "tools": "list[ToolMetrics]",
+    "truncated": "bool",
+    "approvals": "ApprovalMetrics",
+    "storage": "Storage",
+})
+
+Part = TypedDict("Part", {
+    "at": "str",
+    "calls": "int",
+    "errors": "int",
+    "p50_us": "int",
+    "p95_us": "int",
+})
+
+ToolMetrics = TypedDict("ToolMetrics", {
+    "toolset": "str",
+    "tool": "str",
+    "calls": "int",
+    "errors": "int",
+    "p50_us": "int",
+    "p95_us": "int",
+})
+
+ApprovalMetrics = TypedDict("ApprovalMetrics", {
+    "waiting": "int",
+    "decided": "int",
+    "p50_us": "int | None",
+    "p95_us": "int | None",
+})
+
+Storage = TypedDict("Storage", {
+    "bytes": "int",
+    "limit_bytes": "int | None",
+})
+
+ProcessList = TypedDict("ProcessList", {
+    "count": "int",
+    "processes": "list[ProcessShown]",
+})
+
+ProcessShown = TypedDict("ProcessShown", {
+    "id": "str",
+    "command": "str",
+    "is_running": "bool",
+    "user_id": "UserId",
+    "key_id": "UserId | None",
+    "started_at": "str",
+    "output_bytes": "int",
+    "exit_code": "int | None",
+    "duration_ms": "int | None",
+    "limit": "str | None",
+    "reason": "str | None",
+    "commit_id": "CommitId | None",
+})
+
+OutputAnswer = TypedDict("OutputAnswer", {
+    "output": "str",
+    "next_offset": "int",
+    "dropped_bytes": "int",
+    "process": "ProcessShown",
+})
+
 ChatAnswer = TypedDict("ChatAnswer", {
     "chat": "Chat",
 })
@@ -766,6 +833,210 @@ WorkspaceGrepResult = TypedDict("WorkspaceGrepResult", {
     "matches": "list[WorkspaceGrepResultMatchesItem]",
     "truncated": "NotRequired[bool]",
     "skipped": "NotRequired[WorkspaceGrepResultSkipped | None]",
+    "warnings": "NotRequired[list[str]]",
+})
+
+AgentReadArgs = TypedDict("AgentReadArgs", {
+    "paths": "list[str]",
+})
+
+AgentReadResultDataFilesItemEntriesItem = TypedDict("AgentReadResultDataFilesItemEntriesItem", {
+    "path": "str",
+    "type": "str",
+    "size": "int",
+})
+
+AgentReadResultDataFilesItem = TypedDict("AgentReadResultDataFilesItem", {
+    "path": "str",
+    "hash": "NotRequired[str | None]",
+    "from": "NotRequired[int | None]",
+    "to": "NotRequired[int | None]",
+    "total": "NotRequired[int | None]",
+    "text": "NotRequired[str | None]",
+    "image": "NotRequired[int | None]",
+    "entries": "NotRequired[list[AgentReadResultDataFilesItemEntriesItem] | None]",
+    "error": "NotRequired[str | None]",
+})
+
+AgentReadResultData = TypedDict("AgentReadResultData", {
+    "files": "list[AgentReadResultDataFilesItem]",
+})
+
+AgentReadResultBlocksItem = TypedDict("AgentReadResultBlocksItem", {
+    "type": "str",
+    "data": "str",
+    "mimeType": "str",
+})
+
+AgentReadResult = TypedDict("AgentReadResult", {
+    "text": "str",
+    "data": "AgentReadResultData",
+    "blocks": "NotRequired[list[AgentReadResultBlocksItem]]",
+    "warnings": "NotRequired[list[str]]",
+})
+
+AgentLsArgs = TypedDict("AgentLsArgs", {
+    "path": "NotRequired[str]",
+    "glob": "NotRequired[str]",
+})
+
+AgentLsResultDataEntriesItem = TypedDict("AgentLsResultDataEntriesItem", {
+    "path": "str",
+    "type": "str",
+    "size": "int",
+})
+
+AgentLsResultData = TypedDict("AgentLsResultData", {
+    "entries": "list[AgentLsResultDataEntriesItem]",
+    "total": "int",
+})
+
+AgentLsResultBlocksItem = TypedDict("AgentLsResultBlocksItem", {
+    "type": "str",
+    "data": "str",
+    "mimeType": "str",
+})
+
+AgentLsResult = TypedDict("AgentLsResult", {
+    "text": "str",
+    "data": "AgentLsResultData",
+    "blocks": "NotRequired[list[AgentLsResultBlocksItem]]",
+    "warnings": "NotRequired[list[str]]",
+})
+
+AgentGrepArgs = TypedDict("AgentGrepArgs", {
+    "pattern": "str",
+    "path": "NotRequired[str]",
+    "glob": "NotRequired[str]",
+    "context": "NotRequired[int]",
+})
+
+AgentGrepResultDataMatchesItem = TypedDict("AgentGrepResultDataMatchesItem", {
+    "path": "str",
+    "line": "int",
+    "text": "str",
+})
+
+AgentGrepResultData = TypedDict("AgentGrepResultData", {
+    "matches": "list[AgentGrepResultDataMatchesItem]",
+    "total": "int",
+    "files": "int",
+    "out": "NotRequired[str | None]",
+})
+
+AgentGrepResultBlocksItem = TypedDict("AgentGrepResultBlocksItem", {
+    "type": "str",
+    "data": "str",
+    "mimeType": "str",
+})
+
+AgentGrepResult = TypedDict("AgentGrepResult", {
+    "text": "str",
+    "data": "AgentGrepResultData",
+    "blocks": "NotRequired[list[AgentGrepResultBlocksItem]]",
+    "warnings": "NotRequired[list[str]]",
+})
+
+AgentEditArgsEditsItem = TypedDict("AgentEditArgsEditsItem", {
+    "path": "str",
+    "old": "str",
+    "new": "str",
+    "all": "NotRequired[bool]",
+    "if_hash": "NotRequired[str]",
+})
+
+AgentEditArgs = TypedDict("AgentEditArgs", {
+    "edits": "list[AgentEditArgsEditsItem]",
+})
+
+AgentEditResultDataFilesItem = TypedDict("AgentEditResultDataFilesItem", {
+    "path": "str",
+    "action": "NotRequired[str | None]",
+    "from": "NotRequired[str | None]",
+    "hash": "NotRequired[str | None]",
+    "diff": "NotRequired[str | None]",
+    "matched_with": "NotRequired[list[str]]",
+})
+
+AgentEditResultData = TypedDict("AgentEditResultData", {
+    "commit": "NotRequired[str | None]",
+    "files": "list[AgentEditResultDataFilesItem]",
+})
+
+AgentEditResultBlocksItem = TypedDict("AgentEditResultBlocksItem", {
+    "type": "str",
+    "data": "str",
+    "mimeType": "str",
+})
+
+AgentEditResult = TypedDict("AgentEditResult", {
+    "text": "str",
+    "data": "AgentEditResultData",
+    "blocks": "NotRequired[list[AgentEditResultBlocksItem]]",
+    "warnings": "NotRequired[list[str]]",
+})
+
+AgentWriteArgs = TypedDict("AgentWriteArgs", {
+    "path": "str",
+    "content": "str",
+    "if_hash": "NotRequired[str]",
+})
+
+AgentWriteResultDataFilesItem = TypedDict("AgentWriteResultDataFilesItem", {
+    "path": "str",
+    "action": "NotRequired[str | None]",
+    "from": "NotRequired[str | None]",
+    "hash": "NotRequired[str | None]",
+    "diff": "NotRequired[str | None]",
+    "matched_with": "NotRequired[list[str]]",
+})
+
+AgentWriteResultData = TypedDict("AgentWriteResultData", {
+    "commit": "NotRequired[str | None]",
+    "files": "list[AgentWriteResultDataFilesItem]",
+})
+
+AgentWriteResultBlocksItem = TypedDict("AgentWriteResultBlocksItem", {
+    "type": "str",
+    "data": "str",
+    "mimeType": "str",
+})
+
+AgentWriteResult = TypedDict("AgentWriteResult", {
+    "text": "str",
+    "data": "AgentWriteResultData",
+    "blocks": "NotRequired[list[AgentWriteResultBlocksItem]]",
+    "warnings": "NotRequired[list[str]]",
+})
+
+AgentApplyPatchArgs = TypedDict("AgentApplyPatchArgs", {
+    "patch": "str",
+})
+
+AgentApplyPatchResultDataFilesItem = TypedDict("AgentApplyPatchResultDataFilesItem", {
+    "path": "str",
+    "action": "NotRequired[str | None]",
+    "from": "NotRequired[str | None]",
+    "hash": "NotRequired[str | None]",
+    "diff": "NotRequired[str | None]",
+    "matched_with": "NotRequired[list[str]]",
+})
+
+AgentApplyPatchResultData = TypedDict("AgentApplyPatchResultData", {
+    "commit": "NotRequired[str | None]",
+    "files": "list[AgentApplyPatchResultDataFilesItem]",
+})
+
+AgentApplyPatchResultBlocksItem = TypedDict("AgentApplyPatchResultBlocksItem", {
+    "type": "str",
+    "data": "str",
+    "mimeType": "str",
+})
+
+AgentApplyPatchResult = TypedDict("AgentApplyPatchResult", {
+    "text": "str",
+    "data": "AgentApplyPatchResultData",
+    "blocks": "NotRequired[list[AgentApplyPatchResultBlocksItem]]",
     "warnings": "NotRequired[list[str]]",
 })
 

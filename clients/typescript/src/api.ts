@@ -319,6 +319,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{workspace}/toolsets/agent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Calls a tool of the toolset `agent`. */
+        post: operations["call_tool_agent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{workspace}/toolsets/backend": {
         parameters: {
             query?: never;
@@ -780,6 +797,57 @@ export interface paths {
          * @description Agent keys with the action `read` can use it.
          */
         get: operations["list_calls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace}/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns how often tools were called, how long they took, and what the workspace stores. */
+        get: operations["show_workspace_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace}/processes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists background processes, running and recently ended. */
+        get: operations["list_processes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{workspace}/processes/{process}/output": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns what a background process has printed. */
+        get: operations["show_process_output"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1627,6 +1695,163 @@ export interface components {
             /** @description Its first commit, if it changed something. */
             commit_id: components["schemas"]["CommitId"] | null;
         };
+        /** @description The metrics of a workspace. */
+        MetricsAnswer: {
+            since: string;
+            until: string;
+            /**
+             * Format: uint64
+             * @description Length of a part of the period.
+             */
+            part_seconds: number;
+            /** @description The parts of the period in which something was called, in their order. */
+            parts: components["schemas"]["Part"][];
+            /** @description The tools that were called, the most called first; at most 500. */
+            tools: components["schemas"]["ToolMetrics"][];
+            /** @description Whether there were more calls than are counted: 50,000, the newest. */
+            truncated: boolean;
+            approvals: components["schemas"]["ApprovalMetrics"];
+            storage: components["schemas"]["Storage"];
+        };
+        /** @description Numbers of calls. */
+        Part: {
+            /** @description Its beginning. */
+            at: string;
+            /**
+             * Format: int64
+             * @description How many calls ended.
+             */
+            calls: number;
+            /**
+             * Format: int64
+             * @description How many of them failed. A call that waits for a person has not failed.
+             */
+            errors: number;
+            /**
+             * Format: int64
+             * @description The median of their durations in microseconds.
+             */
+            p50_us: number;
+            /**
+             * Format: int64
+             * @description The duration in microseconds within which 95 of 100 calls ended.
+             */
+            p95_us: number;
+        };
+        /** @description The calls of one tool. */
+        ToolMetrics: {
+            /** @description Its toolset. */
+            toolset: string;
+            /** @description Its name. */
+            tool: string;
+            /**
+             * Format: int64
+             * @description How many calls ended.
+             */
+            calls: number;
+            /**
+             * Format: int64
+             * @description How many of them failed. A call that waits for a person has not failed.
+             */
+            errors: number;
+            /**
+             * Format: int64
+             * @description The median of their durations in microseconds.
+             */
+            p50_us: number;
+            /**
+             * Format: int64
+             * @description The duration in microseconds within which 95 of 100 calls ended.
+             */
+            p95_us: number;
+        };
+        /** @description How long calls waited for persons. */
+        ApprovalMetrics: {
+            /**
+             * Format: int64
+             * @description How many calls wait now.
+             */
+            waiting: number;
+            /**
+             * Format: int64
+             * @description How many calls of the period a person decided about.
+             */
+            decided: number;
+            /**
+             * Format: int64
+             * @description The median of their waits in microseconds; null if there were none.
+             */
+            p50_us: number | null;
+            /**
+             * Format: int64
+             * @description The wait in microseconds within which 95 of 100 were decided; null if there were none.
+             */
+            p95_us: number | null;
+        };
+        /** @description What a workspace stores. Of a folder, its history. */
+        Storage: {
+            /** Format: uint64 */
+            bytes: number;
+            /**
+             * Format: uint64
+             * @description The limit; null if there is none.
+             */
+            limit_bytes: number | null;
+        };
+        ProcessList: {
+            /** Format: uint */
+            count: number;
+            /** @description Running and recently ended processes, in the order in which they were started. */
+            processes: components["schemas"]["ProcessShown"][];
+        };
+        /** @description A background process. */
+        ProcessShown: {
+            id: string;
+            command: string;
+            /** @description Whether it runs. */
+            is_running: boolean;
+            /** @description The person who started it. */
+            user_id: components["schemas"]["UserId"];
+            /** @description The key that started it for the person. */
+            key_id: components["schemas"]["UserId"] | null;
+            started_at: string;
+            /**
+             * Format: uint64
+             * @description Number of bytes that it has printed.
+             */
+            output_bytes: number;
+            /**
+             * Format: int32
+             * @description The exit code; null while it runs, and if there is no report of its end.
+             */
+            exit_code: number | null;
+            /**
+             * Format: uint64
+             * @description How long it ran; null while it runs.
+             */
+            duration_ms: number | null;
+            /** @description The limit that ended it. */
+            limit: string | null;
+            /** @description Why the server ended it, or why its last changes were not saved. */
+            reason: string | null;
+            /** @description The last commit with its changes. */
+            commit_id: components["schemas"]["CommitId"] | null;
+        };
+        OutputAnswer: {
+            /** @description What it printed from the offset on. */
+            output: string;
+            /**
+             * Format: uint64
+             * @description The `offset` of the next request.
+             */
+            next_offset: number;
+            /**
+             * Format: uint64
+             * @description Number of bytes before this output that were discarded, because the process printed too much.
+             */
+            dropped_bytes: number;
+            process: components["schemas"]["ProcessShown"];
+        };
         ChatAnswer: {
             chat: components["schemas"]["Chat"];
         };
@@ -2298,6 +2523,308 @@ export interface components {
                  */
                 unnamed?: number | null;
             } | null;
+            /** @description Warnings about the call. Left out if there are none. */
+            warnings?: string[];
+        };
+        "agent.read.args": {
+            /** @description Files, each with optional lines: `a.rs`, `a.rs:40-90`, `a.rs:40-`, `a.rs:57` (around 57). Paths as programs print them work too. `out:ID` is the whole of an answer that was shortened. */
+            paths: string[];
+        };
+        /** @description The answer of a tool. */
+        "agent.read.result": {
+            /** @description The answer as a model reads it. */
+            text: string;
+            /** @description The same for programs. */
+            data: {
+                /** @description What was read, in the order of the paths. */
+                files: {
+                    /** @description The path. */
+                    path: string;
+                    /** @description The hash of the content. */
+                    hash?: string | null;
+                    /**
+                     * Format: uint
+                     * @description The first line that is given, counted from 1.
+                     */
+                    from?: number | null;
+                    /**
+                     * Format: uint
+                     * @description The last line that is given.
+                     */
+                    to?: number | null;
+                    /**
+                     * Format: uint
+                     * @description The number of all lines.
+                     */
+                    total?: number | null;
+                    /** @description The lines. */
+                    text?: string | null;
+                    /**
+                     * Format: uint
+                     * @description The index of the picture in `blocks`.
+                     */
+                    image?: number | null;
+                    /** @description The listing of a folder. */
+                    entries?: {
+                        /** @description The path. */
+                        path: string;
+                        /** @description `file` or `folder`. */
+                        type: string;
+                        /**
+                         * Format: uint64
+                         * @description The size of a file in bytes, or the number of files below a folder.
+                         */
+                        size: number;
+                    }[] | null;
+                    /** @description Why it could not be read. */
+                    error?: string | null;
+                }[];
+            };
+            /** @description Pictures that follow the text. */
+            blocks?: {
+                /** @description `image`. */
+                type: string;
+                /** @description Its bytes in base64. */
+                data: string;
+                /** @description Its media type. */
+                mimeType: string;
+            }[];
+            /** @description Warnings about the call. Left out if there are none. */
+            warnings?: string[];
+        };
+        "agent.ls.args": {
+            /** @description Folder. Default: the project root. */
+            path?: string;
+            /** @description Files to find: `*.rs` at any depth, `src/**\/*.rs` from the folder. */
+            glob?: string;
+        };
+        /** @description The answer of a tool. */
+        "agent.ls.result": {
+            /** @description The answer as a model reads it. */
+            text: string;
+            /** @description The same for programs. */
+            data: {
+                /** @description What the text shows, at most 2,000 entries. */
+                entries: {
+                    /** @description The path. */
+                    path: string;
+                    /** @description `file` or `folder`. */
+                    type: string;
+                    /**
+                     * Format: uint64
+                     * @description The size of a file in bytes, or the number of files below a folder.
+                     */
+                    size: number;
+                }[];
+                /**
+                 * Format: uint
+                 * @description The number of all files.
+                 */
+                total: number;
+            };
+            /** @description Pictures that follow the text. */
+            blocks?: {
+                /** @description `image`. */
+                type: string;
+                /** @description Its bytes in base64. */
+                data: string;
+                /** @description Its media type. */
+                mimeType: string;
+            }[];
+            /** @description Warnings about the call. Left out if there are none. */
+            warnings?: string[];
+        };
+        "agent.grep.args": {
+            /** @description Regular expression. */
+            pattern: string;
+            /** @description File or folder, or `out:ID`. Default: the project. */
+            path?: string;
+            /** @description Files to search, like `*.rs` or `src/**\/*.ts`. */
+            glob?: string;
+            /** @description Lines around each match, at most 20. */
+            context?: number;
+        };
+        /** @description The answer of a tool. */
+        "agent.grep.result": {
+            /** @description The answer as a model reads it. */
+            text: string;
+            /** @description The same for programs. */
+            data: {
+                /** @description The matches, at most 1,000. */
+                matches: {
+                    /** @description The path. */
+                    path: string;
+                    /**
+                     * Format: uint64
+                     * @description The line's number.
+                     */
+                    line: number;
+                    /** @description The line. */
+                    text: string;
+                }[];
+                /**
+                 * Format: uint
+                 * @description The number of all matches.
+                 */
+                total: number;
+                /**
+                 * Format: uint
+                 * @description The number of files with matches.
+                 */
+                files: number;
+                /** @description The kept result with all matches, if the text has not all of them. */
+                out?: string | null;
+            };
+            /** @description Pictures that follow the text. */
+            blocks?: {
+                /** @description `image`. */
+                type: string;
+                /** @description Its bytes in base64. */
+                data: string;
+                /** @description Its media type. */
+                mimeType: string;
+            }[];
+            /** @description Warnings about the call. Left out if there are none. */
+            warnings?: string[];
+        };
+        "agent.edit.args": {
+            edits: {
+                /** @description File. `a.rs:57` means the occurrence at line 57. */
+                path: string;
+                old: string;
+                new: string;
+                /** @description Replace every occurrence. */
+                all?: boolean;
+                /** @description The file's hash as shown by read; fails if it has changed since. */
+                if_hash?: string;
+            }[];
+        };
+        /** @description The answer of a tool. */
+        "agent.edit.result": {
+            /** @description The answer as a model reads it. */
+            text: string;
+            /** @description The same for programs. */
+            data: {
+                /**
+                 * Format: uuid
+                 * @description The commit; none if nothing was to change.
+                 */
+                commit?: string | null;
+                /** @description The files that changed. */
+                files: {
+                    /** @description The path. */
+                    path: string;
+                    /** @description What was done: `A` created, `M` changed, `R` moved, `D` deleted. Only by `apply_patch`. */
+                    action?: string | null;
+                    /** @description The old path, if it was moved. */
+                    from?: string | null;
+                    /** @description The hash of the new content. */
+                    hash?: string | null;
+                    /** @description The change. */
+                    diff?: string | null;
+                    /** @description What did not count where a text was found loosely. */
+                    matched_with?: string[];
+                }[];
+            };
+            /** @description Pictures that follow the text. */
+            blocks?: {
+                /** @description `image`. */
+                type: string;
+                /** @description Its bytes in base64. */
+                data: string;
+                /** @description Its media type. */
+                mimeType: string;
+            }[];
+            /** @description Warnings about the call. Left out if there are none. */
+            warnings?: string[];
+        };
+        "agent.write.args": {
+            /** @description File. */
+            path: string;
+            /** @description The whole content. */
+            content: string;
+            /** @description The hash as shown by read, or `new`: the file must not exist. */
+            if_hash?: string;
+        };
+        /** @description The answer of a tool. */
+        "agent.write.result": {
+            /** @description The answer as a model reads it. */
+            text: string;
+            /** @description The same for programs. */
+            data: {
+                /**
+                 * Format: uuid
+                 * @description The commit; none if nothing was to change.
+                 */
+                commit?: string | null;
+                /** @description The files that changed. */
+                files: {
+                    /** @description The path. */
+                    path: string;
+                    /** @description What was done: `A` created, `M` changed, `R` moved, `D` deleted. Only by `apply_patch`. */
+                    action?: string | null;
+                    /** @description The old path, if it was moved. */
+                    from?: string | null;
+                    /** @description The hash of the new content. */
+                    hash?: string | null;
+                    /** @description The change. */
+                    diff?: string | null;
+                    /** @description What did not count where a text was found loosely. */
+                    matched_with?: string[];
+                }[];
+            };
+            /** @description Pictures that follow the text. */
+            blocks?: {
+                /** @description `image`. */
+                type: string;
+                /** @description Its bytes in base64. */
+                data: string;
+                /** @description Its media type. */
+                mimeType: string;
+            }[];
+            /** @description Warnings about the call. Left out if there are none. */
+            warnings?: string[];
+        };
+        "agent.apply_patch.args": {
+            /** @description The patch. */
+            patch: string;
+        };
+        /** @description The answer of a tool. */
+        "agent.apply_patch.result": {
+            /** @description The answer as a model reads it. */
+            text: string;
+            /** @description The same for programs. */
+            data: {
+                /**
+                 * Format: uuid
+                 * @description The commit; none if nothing was to change.
+                 */
+                commit?: string | null;
+                /** @description The files that changed. */
+                files: {
+                    /** @description The path. */
+                    path: string;
+                    /** @description What was done: `A` created, `M` changed, `R` moved, `D` deleted. Only by `apply_patch`. */
+                    action?: string | null;
+                    /** @description The old path, if it was moved. */
+                    from?: string | null;
+                    /** @description The hash of the new content. */
+                    hash?: string | null;
+                    /** @description The change. */
+                    diff?: string | null;
+                    /** @description What did not count where a text was found loosely. */
+                    matched_with?: string[];
+                }[];
+            };
+            /** @description Pictures that follow the text. */
+            blocks?: {
+                /** @description `image`. */
+                type: string;
+                /** @description Its bytes in base64. */
+                data: string;
+                /** @description Its media type. */
+                mimeType: string;
+            }[];
             /** @description Warnings about the call. Left out if there are none. */
             warnings?: string[];
         };
@@ -5031,6 +5558,98 @@ export interface operations {
             };
         };
     };
+    call_tool_agent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The caller's id for the call, instead of `correlationId` in the body. */
+                "X-Correlation-ID"?: string;
+                /** @description `wait=SECONDS`: how long to wait for a person's decision. */
+                Prefer?: string;
+                /** @description A label for the caller's session, to which grants are limited. */
+                "X-Toolrest-Session"?: string;
+                /** @description The agent's reason for the call, for the person who decides. */
+                "X-Toolrest-Reason"?: string;
+                /** @description `true`: the call is a person's own, so that nothing asks. */
+                "X-Toolrest-Own-Hand"?: string;
+            };
+            path: {
+                /** @description The id. */
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    tool: "read";
+                    args: components["schemas"]["agent.read.args"];
+                    /** @description The caller's id for the call. */
+                    correlationId?: string;
+                } | {
+                    /** @enum {unknown} */
+                    tool: "ls";
+                    args: components["schemas"]["agent.ls.args"];
+                    /** @description The caller's id for the call. */
+                    correlationId?: string;
+                } | {
+                    /** @enum {unknown} */
+                    tool: "grep";
+                    args: components["schemas"]["agent.grep.args"];
+                    /** @description The caller's id for the call. */
+                    correlationId?: string;
+                } | {
+                    /** @enum {unknown} */
+                    tool: "edit";
+                    args: components["schemas"]["agent.edit.args"];
+                    /** @description The caller's id for the call. */
+                    correlationId?: string;
+                } | {
+                    /** @enum {unknown} */
+                    tool: "write";
+                    args: components["schemas"]["agent.write.args"];
+                    /** @description The caller's id for the call. */
+                    correlationId?: string;
+                } | {
+                    /** @enum {unknown} */
+                    tool: "apply_patch";
+                    args: components["schemas"]["agent.apply_patch.args"];
+                    /** @description The caller's id for the call. */
+                    correlationId?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The result. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["agent.read.result"] | components["schemas"]["agent.ls.result"] | components["schemas"]["agent.grep.result"] | components["schemas"]["agent.edit.result"] | components["schemas"]["agent.write.result"] | components["schemas"]["agent.apply_patch.result"];
+                };
+            };
+            /** @description The call waits for a person; `approval` has the id and the address of the approval. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            /** @description An error, in the format of the toolset. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+        };
+    };
     call_tool_backend: {
         parameters: {
             query?: never;
@@ -6603,6 +7222,110 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CallList"];
+                };
+            };
+            /** @description An error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    show_workspace_metrics: {
+        parameters: {
+            query?: {
+                /** @description Length of the period in hours. Default: 24. */
+                hours?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id. */
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MetricsAnswer"];
+                };
+            };
+            /** @description An error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    list_processes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id. */
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessList"];
+                };
+            };
+            /** @description An error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    show_process_output: {
+        parameters: {
+            query?: {
+                /** @description `next_offset` of the previous answer. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id. */
+                workspace: string;
+                /** @description The id of the process. */
+                process: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OutputAnswer"];
                 };
             };
             /** @description An error. */

@@ -18,6 +18,7 @@ mod members;
 mod metrics;
 mod openapi;
 mod page;
+mod processes;
 mod query;
 mod recording;
 mod reply;
@@ -28,6 +29,7 @@ mod secrets;
 mod sign_in;
 mod tool_backend;
 mod tools;
+mod workspace_metrics;
 mod workspaces;
 
 use crate::auth::{AttemptCounter, RefusedAddresses, SignInLink};

@@ -30,6 +30,7 @@ mod signature;
 mod sqlite;
 mod store;
 mod wakeups;
+mod workspace_metrics;
 
 pub use accounts::{
     AccountAdmin, AccountStore, Attempt, Credentials, NewUser, Revocation, Rotation, Session, User, no_such_account,
@@ -55,3 +56,6 @@ pub use store::{
 };
 pub use toolrest_core::Page;
 pub use wakeups::{Subscription, Wakeups};
+pub use workspace_metrics::{
+    ApprovalMetrics, CallFigures, MetricsStore, PartMetrics, Period, ToolMetrics, WorkspaceMetrics,
+};

@@ -26,6 +26,7 @@ mod storage;
 mod tls;
 mod transaction;
 mod upkeep;
+mod workspace_metrics;
 mod workspaces;
 
 use crate::error::{Result, StoreError};

@@ -25,6 +25,7 @@ mod staging;
 mod storage;
 mod upkeep;
 mod watcher;
+mod workspace_metrics;
 mod workspaces;
 mod write_turn;
 

@@ -3,7 +3,7 @@
 use crate::error::{Result, StoreError};
 use crate::{
     AccountAdmin, AccountStore, ApprovalStore, CallStore, FeedStore, FileList, FileStore, FolderHistory, InstanceStore,
-    KeyStore, RuleStore, SecretStore,
+    KeyStore, MetricsStore, RuleStore, SecretStore,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -26,6 +26,7 @@ pub trait Store:
     + FileList
     + FolderHistory
     + CallStore
+    + MetricsStore
     + FeedStore
     + InstanceStore
     + Memories

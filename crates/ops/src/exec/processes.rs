@@ -135,6 +135,8 @@ pub struct ProcessInfo {
     pub id: String,
     /// The command.
     pub command: String,
+    /// Who started it.
+    pub starter: Caller,
     /// When it was started.
     pub started_at: Timestamp,
     /// The number of bytes that it has printed.
@@ -460,6 +462,7 @@ impl Process {
         ProcessInfo {
             id: self.id.clone(),
             command: self.command.clone(),
+            starter: self.starter,
             started_at: self.started_at,
             output_bytes: self.log().total(),
             state: self.state.borrow().clone(),

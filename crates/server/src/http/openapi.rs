@@ -318,6 +318,7 @@ fn path_parameter(part: &str) -> Option<Value> {
     let (schema, about) = match name {
         "toolset" => (json!({ "type": "string" }), "The name of the toolset."),
         "name" => (json!({ "type": "string" }), "The name."),
+        "process" => (json!({ "type": "string" }), "The id of the process."),
         _ if is_path => (json!({ "type": "string" }), "The path of the file; its slashes are not escaped."),
         _ => (json!({ "type": "string", "format": "uuid" }), "The id."),
     };
@@ -348,6 +349,11 @@ fn query_parameter(path: &str, name: &str) -> Value {
         ("commit", _) => (json!({ "type": "string", "format": "uuid" }), "Only the call that made this commit."),
         ("since", _) => (json!({ "type": "string", "format": "date-time" }), "Only calls since this time."),
         ("until", _) => (json!({ "type": "string", "format": "date-time" }), "Only calls until this time."),
+        ("hours", _) => {
+            let hours = json!({ "type": "integer", "minimum": 1, "maximum": super::workspace_metrics::MAX_HOURS });
+            (hours, "Length of the period in hours. Default: 24.")
+        }
+        ("offset", _) => (json!({ "type": "integer", "minimum": 0 }), "`next_offset` of the previous answer."),
         ("after", _) => (string(), "The cursor of the last event that was read."),
         ("kinds", _) => (string(), "`commit`, `call`, `approval`, `file`, separated by commas."),
         _ => (string(), ""),

@@ -3,7 +3,7 @@
 use super::describe::{Described, Operation};
 use super::{
     App, accounts, approvals, calls, chats, content, events, files, health, keys, mcp, members, metrics, openapi,
-    rules, secrets, sign_in, tools, workspaces,
+    processes, rules, secrets, sign_in, tools, workspace_metrics, workspaces,
 };
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -232,6 +232,16 @@ fn of_files() -> Vec<Route> {
         Route::get("/api/v1/workspaces/{workspace}/calls", "list_calls", calls::list)
             .about("Lists the records of calls, newest first.")
             .for_keys(Action::Read),
+        Route::get("/api/v1/workspaces/{workspace}/metrics", "show_workspace_metrics", workspace_metrics::show)
+            .about("Returns how often tools were called, how long they took, and what the workspace stores."),
+        Route::get("/api/v1/workspaces/{workspace}/processes", "list_processes", processes::list)
+            .about("Lists background processes, running and recently ended."),
+        Route::get(
+            "/api/v1/workspaces/{workspace}/processes/{process}/output",
+            "show_process_output",
+            processes::output,
+        )
+        .about("Returns what a background process has printed."),
         Route::post("/api/v1/workspaces/{workspace}/chats", "create_chat", chats::create)
             .about("Makes a chat.")
             .for_keys(Action::Write)

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use toolrest_core::{
     Approval, Call, CallId, CallOutcome, CatalogueFormat, Dialect, DynTool, ErrorKind, JsonText, Permission, Result,
@@ -80,9 +80,9 @@ async fn answer(app: &App, target: Target<'_>, toolset: &str, request: Request) 
     let id = CallId::new();
     let mut correlation = correlation_of(request.headers()).unwrap_or_else(|| id.to_string());
     let is_own_hand = request.headers().get(&OWN_HAND).is_some_and(|value| value == "true");
-    let wants_text = wants_text(request.headers());
+    let form = AnswerForm::of(request.headers());
     let bound = match bind(app, target, toolset, request, id, &mut correlation).await {
-        Ok((call, _)) if is_own_hand => match call_with_own_hand(app, &call, wants_text).await {
+        Ok((call, _)) if is_own_hand => match call_with_own_hand(app, &call, form).await {
             Ok(response) => return with_correlation(response, correlation),
             // The engine has logged its cause.
             Err(error) => return with_correlation(refusal(app, toolset, &error, &correlation), correlation),
@@ -108,7 +108,7 @@ async fn answer(app: &App, target: Target<'_>, toolset: &str, request: Request) 
 }
 
 /// Calls a tool for a person who makes the call directly: `deny` holds, and nothing asks.
-async fn call_with_own_hand(app: &App, call: &Call, wants_text: bool) -> Result<Response> {
+async fn call_with_own_hand(app: &App, call: &Call, form: AnswerForm) -> Result<Response> {
     let refusal = if call.caller.key.is_some() {
         Some("The header X-Toolrest-Own-Hand is for persons; the calls of an agent key are judged by the rules")
     } else if !app.settings.policy.self_approval {
@@ -125,22 +125,56 @@ async fn call_with_own_hand(app: &App, call: &Call, wants_text: bool) -> Result<
     }
     let dialect = dialect(app, &call.toolset);
     let render = |outcome: CallOutcome| {
-        if !wants_text {
-            return dialect.render(&outcome, &call.correlation).map(|body| answer_with(200, body));
+        let text = || {
+            let mut text = outcome.text()?;
+            for warning in &outcome.warnings {
+                text.extend(["\n# Warning: ", &dialect.notice(warning)]);
+            }
+            outcome.within_limit(text)
+        };
+        match form {
+            AnswerForm::Data => Ok(answer_with(200, dialect.render(&outcome, &call.correlation)?)),
+            AnswerForm::Text => {
+                let media = HeaderValue::from_static("text/plain; charset=utf-8");
+                Ok(([(header::CONTENT_TYPE, media)], text()?).into_response())
+            }
+            AnswerForm::DataAndText => {
+                let data = dialect.render(&outcome, &call.correlation)?;
+                let data: &RawValue = serde_json::from_slice(&data).map_err(ToolError::internal)?;
+                let both = DataAndText { data, text: text()? };
+                Ok(answer_with(200, serde_json::to_vec(&both).map_err(ToolError::internal)?))
+            }
         }
-        let mut text = outcome.text()?;
-        for warning in &outcome.warnings {
-            text.extend(["\n# Warning: ", &dialect.notice(warning)]);
-        }
-        let media = HeaderValue::from_static("text/plain; charset=utf-8");
-        Ok(([(header::CONTENT_TYPE, media)], text).into_response())
     };
     app.engine.call(call, &Permission::OwnHand, render).await
 }
 
-/// Whether the caller asks for the answer as a text for people.
-fn wants_text(headers: &HeaderMap) -> bool {
-    headers.get(header::ACCEPT).is_some_and(|accept| accept.as_bytes().starts_with(b"text/plain"))
+/// The form of the answer that a person asks for.
+#[derive(Clone, Copy)]
+enum AnswerForm {
+    /// JSON in the format of the toolset.
+    Data,
+    /// The text for people and models.
+    Text,
+    /// Both, as [`DataAndText`].
+    DataAndText,
+}
+
+impl AnswerForm {
+    fn of(headers: &HeaderMap) -> Self {
+        match headers.get(header::ACCEPT).map(HeaderValue::as_bytes) {
+            Some(b"application/json, text/plain") => Self::DataAndText,
+            Some(accept) if accept.starts_with(b"text/plain") => Self::Text,
+            _ => Self::Data,
+        }
+    }
+}
+
+/// An answer as data and as a text.
+#[derive(Serialize)]
+struct DataAndText<'a> {
+    data: &'a RawValue,
+    text: String,
 }
 
 fn with_correlation(mut response: Response, correlation: String) -> Response {

@@ -10,7 +10,7 @@ use toolrest_core::{
 };
 use toolrest_store::plan::Plan;
 use toolrest_store::{
-    CallInfo, FolderCommit, Instance, KeyState, Location, MAX_OPEN_APPROVALS, NewKey, Page, Purge, StoreError,
+    CallInfo, FolderCommit, Instance, KeyState, Location, MAX_OPEN_APPROVALS, NewKey, Page, Period, Purge, StoreError,
 };
 use uuid::Uuid;
 
@@ -39,6 +39,7 @@ on_both_stores!(
     a_thousand_pending_approvals_are_listed_fast,
     subscribers_are_woken_by_approvals,
     approvals_are_part_of_the_feed,
+    the_wait_for_a_decision_is_measured,
     ended_approvals_are_purged_with_the_records_of_calls,
     approvals_are_purged_with_their_workspace,
 );
@@ -729,4 +730,16 @@ async fn approvals_are_purged_with_their_workspace(ws: TestWorkspace) {
     ws.ask("a").await;
     ws.store.delete_workspace(ws.owner()).await.unwrap();
     assert_eq!(ws.store.purge(Purge::default()).await.unwrap().workspaces, 1);
+}
+
+async fn the_wait_for_a_decision_is_measured(ws: TestWorkspace) {
+    let [first, second, _waiting] = [ws.ask("a").await, ws.ask("b").await, ws.ask("c").await];
+    ws.decide(first.id, Verdict::Approve).await.unwrap();
+    ws.decide(second.id, Verdict::Deny).await.unwrap();
+    let (since, until) = (now().checked_sub(HOUR).unwrap(), now().checked_add(HOUR).unwrap());
+    let metrics = ws.store.workspace_metrics(ws.access(), Period { since, until, part: HOUR }).await.unwrap();
+    let approvals = metrics.approvals;
+    assert_eq!((approvals.waiting, approvals.decided), (1, 2), "{approvals:?}");
+    let (Some(p50_us), Some(p95_us)) = (approvals.p50_us, approvals.p95_us) else { panic!("{approvals:?}") };
+    assert!((0..=p95_us).contains(&p50_us) && p95_us < 60_000_000, "{approvals:?}");
 }

@@ -16,3 +16,4 @@ mod rules;
 mod sessions;
 mod several_processes;
 mod test_workspace;
+mod workspace_metrics;

@@ -89,6 +89,7 @@ mod toolset_system;
 mod undo;
 mod upgrade;
 mod user_command;
+mod watching;
 mod web;
 mod web_approvals;
 mod web_host;
