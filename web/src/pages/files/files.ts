@@ -64,8 +64,16 @@ function historyPath(workspace: string, path: string): string {
 
 export type History = { file: FileInfo; versions: Version[]; truncated: boolean };
 
-export function readHistory(workspace: string, path: string): Promise<History> {
-  return api.get(historyPath(workspace, path), { query: { limit: 200 } });
+export async function readHistory(workspace: string, path: string): Promise<History> {
+  const history = await api.get<History>(historyPath(workspace, path), { query: { limit: 200 } });
+  // What is in a folder has a hash only once it is read.
+  const hasHash = history.file.hash !== null || history.file.deleted_at !== null || history.versions.length === 0;
+  return hasHash ? history : { ...history, file: { ...history.file, hash: await currentHash(workspace, path) } };
+}
+
+async function currentHash(workspace: string, path: string): Promise<string | null> {
+  const args = { path: relative(path), encoding: 'base64' };
+  return (await use<TextFile>(workspace, 'system', 'read_file', args)).hash ?? null;
 }
 
 export type Content = { text: string; isText: true } | { base64: string; isText: false };
