@@ -16,7 +16,8 @@ on_every_backend![
     patterns_are_understood_as_they_were_meant,
     a_tree_lists_folders_as_deep_as_fits,
     forms_of_text_are_named_and_ranges_are_forgiving,
-    ignored_files_are_left_out_unless_they_are_named;
+    ignored_files_are_left_out_unless_they_are_named,
+    rules_that_are_not_applied_are_named;
     a_deleted_file_is_explained
 ];
 
@@ -206,6 +207,16 @@ async fn ignored_files_are_left_out_unless_they_are_named(on: On) {
     assert!(named.starts_with("== 1 match in 1 file\nnode_modules/x/index.js\n"), "{named}");
     let listed = text(&workspace, "ls", json!({ "path": "node_modules/x" })).await;
     assert!(listed.ends_with("\nindex.js 11"), "{listed}");
+}
+
+async fn rules_that_are_not_applied_are_named(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/a.log", "needle\n").await;
+    workspace.write("/.gitignore", &format!("{}*.log\n", "x\n".repeat(4_096))).await;
+    for (tool, args) in [("ls", json!({})), ("grep", json!({"pattern": "needle"}))] {
+        let told = text(&workspace, tool, args).await;
+        assert!(told.contains("\n.. Not all .gitignore rules from "), "{tool}: {told}");
+    }
 }
 
 async fn a_deleted_file_is_explained(on: On) {
