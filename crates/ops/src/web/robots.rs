@@ -13,6 +13,8 @@ const NAME: &str = "toolrest";
 const MAX_BYTES: usize = 512 << 10;
 /// Maximum number of hosts that are remembered.
 const MAX_HOSTS: usize = 1_000;
+/// Maximum size of all rules that are remembered. A caller can have many hosts with long rules asked.
+const MAX_REMEMBERED_BYTES: usize = 16 << 20;
 /// Maximum number of rules of a host that are kept.
 const MAX_RULES: usize = 2_000;
 /// How long the rules of a host are remembered.
@@ -58,12 +60,17 @@ impl RobotsCache {
         let response = response.map_err(|error| error.to_tool_error(Some("url"), super::LIMIT_SETTING))?;
         let text = if response.status.is_success() { String::from_utf8_lossy(&response.body) } else { "".into() };
         let rules = Arc::new(Rules::parse(&text));
+        self.remember(file.to_string(), Arc::clone(&rules));
+        Ok(rules)
+    }
+
+    fn remember(&self, file: String, rules: Arc<Rules>) {
         let mut known = self.known();
-        if known.len() >= MAX_HOSTS {
+        let bytes = known.values().map(|(_, rules)| rules.bytes()).sum::<usize>() + rules.bytes();
+        if known.len() >= MAX_HOSTS || bytes > MAX_REMEMBERED_BYTES {
             known.clear();
         }
-        known.insert(file.to_string(), (Instant::now(), Arc::clone(&rules)));
-        Ok(rules)
+        known.insert(file, (Instant::now(), rules));
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, (Instant, Arc<Rules>)>> {
@@ -108,6 +115,10 @@ impl Rules {
         let mut rules = ours.unwrap_or(for_all);
         rules.truncate(MAX_RULES);
         Self(rules)
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.iter().map(|(_, pattern)| pattern.len()).sum()
     }
 
     /// Whether a path may be fetched: the longest pattern that matches decides, of equally long ones the one that allows.

@@ -33,3 +33,14 @@ fn patterns_have_wildcards_and_ends() {
         assert_eq!(matches(pattern, path), expected, "{pattern} {path}");
     }
 }
+
+#[test]
+fn rules_of_many_hosts_take_a_bounded_memory() {
+    let cache = RobotsCache::default();
+    let rules = Arc::new(Rules::parse(&format!("User-agent: *\nDisallow: /{}", "x".repeat(400 << 10))));
+    for host in 0..200 {
+        cache.remember(host.to_string(), Arc::clone(&rules));
+    }
+    let bytes: usize = cache.known().values().map(|(_, rules)| rules.bytes()).sum();
+    assert!(bytes <= MAX_REMEMBERED_BYTES && cache.known().contains_key("199"), "{bytes} bytes");
+}

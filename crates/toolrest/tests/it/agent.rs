@@ -16,9 +16,9 @@ on_every_backend![
     patterns_are_understood_as_they_were_meant,
     a_tree_lists_folders_as_deep_as_fits,
     forms_of_text_are_named_and_ranges_are_forgiving,
-    ignored_files_are_left_out_unless_they_are_named,
-    rules_that_are_not_applied_are_named;
-    a_deleted_file_is_explained
+    ignored_files_are_left_out_unless_they_are_named;
+    a_deleted_file_is_explained,
+    rules_that_are_not_applied_are_named
 ];
 
 on!(of_large_projects, Sqlite: a_log_is_read_to_its_end_in_parts, many_matches_are_counted_and_kept, a_large_tree_fits);

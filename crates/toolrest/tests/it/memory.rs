@@ -27,7 +27,7 @@ on_both_databases![
     contents_larger_than_an_answer_are_refused_by_size,
     unread_answers_take_bounded_memory,
     large_reads_take_turns,
-    large_reads_for_models_take_turns,
+    searches_of_kept_results_take_turns,
     calls_that_wait_for_a_person_hold_no_memory,
     callers_that_wait_for_a_person_are_limited,
     commits_are_listed_as_far_as_they_fit,
@@ -40,6 +40,7 @@ on!(folder, Folder:
     a_page_that_is_too_long_is_refused_with_how_to_get_a_part_of_it,
     a_patch_of_more_than_fits_into_memory_is_refused,
     replacing_everything_takes_no_more_than_the_texts,
+    pictures_take_turns,
     large_check_ins_take_turns,
     large_folder_commits_take_turns
 );
@@ -488,32 +489,43 @@ async fn large_reads_take_turns(on: On) {
     assert!(more < 20 * SIZE, "{} MB more", more / MB);
 }
 
-/// Calls that read what is large: a result that was kept, and a file that looks like a picture.
-async fn large_reads_for_models_take_turns(on: On) {
+/// Makes so many calls of a tool for models at once. Returns by how much the peak of the server's memory grew.
+async fn growth_by_calls(server: &Server, workspace: &Workspace, tool: &'static str, args: &Value) -> usize {
+    let before = server.peak_memory_bytes();
+    let calls: Vec<_> = (0..24)
+        .map(|_| {
+            let (workspace, args) = (workspace.clone(), args.clone());
+            tokio::spawn(async move { workspace.call_of("agent", tool, &args).await })
+        })
+        .collect();
+    for call in calls {
+        let reply = call.await.unwrap();
+        assert!(reply.status == 200 || reply.status == 503, "{reply}");
+    }
+    usize::try_from(server.peak_memory_bytes() - before).unwrap()
+}
+
+async fn searches_of_kept_results_take_turns(on: On) {
     let server = on.options().env("TOOLREST__LIMITS__IN_FLIGHT_BYTES", &(80 * MB).to_string()).start();
     let workspace = on.workspace_at(&server).await;
     let line = format!("{}\n", "x".repeat(1_999));
     workspace.write("/large.txt", &line.repeat(8_000)).await;
     let found = agent::text(&workspace, "grep", json!({"pattern": "x"})).await;
     let kept = found.split_once("out:").unwrap().1.split(['.', ' ']).next().unwrap();
-    let picture = [b"\x89PNG\r\n\x1a\n".as_slice(), &vec![1; 16 * MB]].concat();
-    agent::write_bytes(&workspace, "picture.png", &picture).await;
-    for path in [format!("out:{kept}"), "picture.png".to_owned()] {
-        let before = server.peak_memory_bytes();
-        let reads: Vec<_> = (0..24)
-            .map(|_| {
-                let (workspace, args) = (workspace.clone(), json!({"paths": [path]}));
-                tokio::spawn(async move { workspace.call_of("agent", "read", &args).await })
-            })
-            .collect();
-        for read in reads {
-            let reply = read.await.unwrap();
-            assert!(reply.status == 200 || reply.status == 503, "{reply}");
-        }
-        let more = usize::try_from(server.peak_memory_bytes() - before).unwrap();
-        // All at once would take 24 times the size of what is read, or more.
-        assert!(more < 12 * 16 * MB, "{path}: {} MB more", more / MB);
-    }
+    let args = json!({"pattern": "y.", "path": format!("out:{kept}")});
+    let more = growth_by_calls(&server, &workspace, "grep", &args).await;
+    assert!(more < 8 * 16 * MB, "{} MB more", more / MB);
+}
+
+async fn pictures_take_turns(on: On) {
+    let server = on.options().env("TOOLREST__LIMITS__IN_FLIGHT_BYTES", &(80 * MB).to_string()).start();
+    let (account, folder) = (Account::register(&server.client(), &unique_email("someone")).await, server.new_folder());
+    let workspace = account.folder_workspace("Bench", &folder).await;
+    let mut picture = b"\x89PNG\r\n\x1a\n".to_vec();
+    picture.resize(32 * MB, 1);
+    fs::write(folder.join("picture.png"), &picture).unwrap();
+    let more = growth_by_calls(&server, &workspace, "read", &json!({"paths": ["picture.png"]})).await;
+    assert!(more < 6 * 32 * MB, "{} MB more", more / MB);
 }
 
 /// A server in whose budget one account has room for one body of three megabytes.

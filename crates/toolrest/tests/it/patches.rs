@@ -146,8 +146,9 @@ async fn submodules_are_refused_by_name(on: On) {
         assert!(message.contains("is a submodule in the patch"), "{part}: {message}");
     }
     assert_eq!(workspace.text("/a.txt").await, "one\n");
-    // A file may hold such a line.
+    // A file may hold such a line, but is no submodule.
     workspace.write("/s", &format!("Subproject commit {old}\n")).await;
+    refused(&workspace, 400, "INVALID_ARGUMENT", &format!("{mode}--- a/s\n+++ b/s\n{lines}")).await;
     apply(&workspace, &format!("--- a/s\n+++ b/s\n{lines}")).await;
     assert_eq!(workspace.text("/s").await, format!("Subproject commit {new}\n"));
 }
