@@ -217,6 +217,16 @@ impl Server {
         self.process.kill();
     }
 
+    /// Stops the server (SIGSTOP), but not what it has started, until [`Server::resume`].
+    pub fn pause(&mut self) {
+        self.process.signal("STOP");
+    }
+
+    /// Continues a server that was paused.
+    pub fn resume(&mut self) {
+        self.process.signal("CONT");
+    }
+
     /// Sends SIGTERM without waiting for the end.
     pub fn ask_to_stop(&mut self) {
         self.process.signal("TERM");

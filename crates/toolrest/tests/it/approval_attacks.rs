@@ -26,6 +26,7 @@ on_every_backend![
 ];
 
 on!(in_place, Folder: background_programs_on_a_folder_obey_rules);
+on!(lines, Sqlite: compound_commands_are_judged_by_their_parts);
 
 async fn run(agent: &Workspace, args: Value) -> Reply {
     call(agent, "run_code", args, 0, "s").await
@@ -123,6 +124,109 @@ async fn variables_of_a_program_are_not_passed_by_a_rule_about_commands(on: On) 
         assert_eq!(refused.status, 403, "{refused}");
     }
     waiting(&bash(&agent, "flock lock rm evil.sh").await);
+}
+
+/// Command lines that only consist of allowed commands.
+const ALLOWED_LINES: [&str; 12] = [
+    "git status",
+    "git  status   --short",
+    "ls",
+    "ls -la src",
+    "/usr/bin/ls",
+    "'git' \"status\"",
+    "git status && ls",
+    "ls; git status",
+    "ls | git status",
+    "echo a || ls",
+    "ls\ngit status\n",
+    "echo 'rm x' && ls",
+];
+
+/// Command lines with a command that is denied.
+const DENIED_LINES: [&str; 18] = [
+    "rm x",
+    "rm",
+    "/bin/rm x",
+    "/usr/bin/rm -rf /",
+    "'rm' x",
+    "r'm' x",
+    "git status && rm x",
+    "git status&&rm x",
+    "ls; rm -rf x",
+    "ls;rm x",
+    "ls | rm x",
+    "echo a || rm x",
+    "ls\nrm x",
+    "\n\nls\n\nrm x\n",
+    "git push",
+    "git  'push' origin",
+    "git push && ls",
+    "ls || git push --force",
+];
+
+/// Command lines of which it is not certain what they run, or that run what no rule allows.
+const UNCERTAIN_LINES: [&str; 40] = [
+    "git",
+    "git log",
+    "git statusx",
+    "lsx",
+    "./ls",
+    "ls > out",
+    "ls < in",
+    "ls $(rm x)",
+    "ls `rm x`",
+    "ls \"$(rm x)\"",
+    "ls $HOME",
+    "ls *",
+    "ls ~",
+    "ls # rm",
+    "ls & rm x",
+    "ls |& rm x",
+    "ls <(rm x)",
+    "A=b ls",
+    "PATH=. ls",
+    "env rm x",
+    "ls | xargs rm",
+    "bash -c 'rm x'",
+    "sh x.sh",
+    "sudo rm x",
+    "timeout 5 rm x",
+    "nohup rm x",
+    "eval rm x",
+    "exec rm x",
+    "command rm x",
+    ". ./x",
+    "(rm x)",
+    "{ rm x; }",
+    "! ls",
+    "if true; then rm x; fi",
+    "for f in a; do rm f; done",
+    "rm() { ls; }; rm",
+    "bash <<EOF\nrm x\nEOF",
+    "find . -exec rm {} +",
+    "find . -delete",
+    "git -c core.pager=rm status",
+];
+
+async fn compound_commands_are_judged_by_their_parts(on: On) {
+    let rules = [
+        "ask exec",
+        "allow exec(git status)",
+        "allow exec(ls)",
+        "allow exec(echo)",
+        "deny exec(rm)",
+        "deny exec(git push)",
+    ];
+    let (workspace, _) = with_rules(on, json!(rules)).await;
+    let table = [(&ALLOWED_LINES[..], "allow"), (&DENIED_LINES[..], "deny"), (&UNCERTAIN_LINES[..], "ask")];
+    for (lines, expected) in table {
+        for line in lines {
+            let args = json!({"language": "bash", "code": line});
+            let body = json!({"toolset": "system", "tool": "run_code", "args": args});
+            let judged = workspace.post("/policy/check", &body).await.success();
+            assert_eq!(judged["decision"], expected, "{line:?}: {judged}");
+        }
+    }
 }
 
 async fn rules_about_commands_also_hold_where_nobody_is_asked(on: On) {

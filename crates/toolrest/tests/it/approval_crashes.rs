@@ -4,19 +4,21 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use toolrest_testkit::{Backend, Port, Postgres, Server, Workspace, eventually};
+use toolrest_testkit::{Account, Backend, Port, Postgres, Server, Workspace, eventually, unique_email};
 
 use crate::approvals::{call, decide, key, overwrite, pending, set_rules, waiting};
 use crate::on::{On, list_at, options_on, text_at, workspace_at};
 
 on_every_backend![
     a_waiting_call_survives_the_death_of_its_server,
-    an_approved_call_runs_although_its_client_is_gone;
+    an_approved_call_runs_although_its_client_is_gone,
+    approved_calls_run_once_or_not_at_all_if_their_server_dies;
     held_calls_leave_room_for_others,
 ];
 
 async fn ended(workspace: &Workspace, id: &str) -> Value {
-    eventually("the approval has ended", Duration::from_secs(30), async || {
+    // A server that died is noticed after 30 seconds.
+    eventually("the approval has ended", Duration::from_secs(50), async || {
         let shown = workspace.get(&format!("/approvals/{id}")).await.success();
         let is_open = ["pending", "approved", "executing"].contains(&text_at(&shown, "/approval/state"));
         (!is_open).then(|| shown["approval"].clone())
@@ -25,7 +27,7 @@ async fn ended(workspace: &Workspace, id: &str) -> Value {
 }
 
 async fn commits_of(workspace: &Workspace, tool: &str) -> usize {
-    let commits = workspace.get("/commits").await.success();
+    let commits = workspace.get("/commits?limit=1000").await.success();
     list_at(&commits, "/commits").iter().filter(|commit| commit["tool"] == tool).count()
 }
 
@@ -75,6 +77,58 @@ async fn an_approved_call_runs_although_its_client_is_gone(on: On) {
     assert_eq!(ended(&workspace, text_at(&approval, "/id")).await["state"], "done");
     assert_eq!(workspace.text("/notes.txt").await, "new\n");
     assert_eq!(commits_of(&workspace, "write_file").await, 1);
+}
+
+/// Kills a server while it runs approved calls: some have committed, some are on their way, some have not begun.
+async fn approved_calls_run_once_or_not_at_all_if_their_server_dies(on: On) {
+    const CALLS: usize = 60;
+    let mut server = on.options().start();
+    let workspace = on.workspace_at(&server).await;
+    set_rules(&workspace, json!({"preset": "default"})).await;
+    let agent = key(&workspace).await;
+    for n in 0..CALLS {
+        workspace.write(&format!("/{n}.txt"), "old\n").await;
+        waiting(&overwrite(&agent, &format!("{n}.txt"), "new\n", 0).await);
+    }
+    let in_state = async |workspace: &Workspace, state: &str| {
+        let listed = workspace.get(&format!("/approvals?state={state}&limit=1000")).await.success();
+        list_at(&listed, "/approvals").to_vec()
+    };
+    let asked = in_state(&workspace, "pending").await;
+    let decisions = asked.iter().map(|one| json!({"id": one["id"], "decision": "approve"}));
+    let decisions = json!({"decisions": decisions.collect::<Vec<_>>()});
+    let decider = tokio::spawn({
+        let workspace = workspace.clone();
+        async move { workspace.try_post("/approvals/decisions", &decisions).await.map(drop) }
+    });
+    eventually("some calls are done", Duration::from_secs(20), async || {
+        (in_state(&workspace, "done").await.len() >= 3).then_some(())
+    })
+    .await;
+    server.kill9();
+    drop(decider.await.unwrap());
+    server.restart(Port::Same);
+    let workspace = workspace.through(&server.client());
+    eventually("nothing runs any more", Duration::from_secs(60), async || {
+        let open = [in_state(&workspace, "approved").await, in_state(&workspace, "executing").await].concat();
+        open.is_empty().then_some(())
+    })
+    .await;
+    let mut done = 0;
+    for approval in &asked {
+        let shown = workspace.get(&format!("/approvals/{}", text_at(approval, "/id"))).await.success();
+        let text = workspace.text(&format!("/{}", text_at(approval, "/args/path"))).await;
+        // Those that were not decided before the server died still wait.
+        let expected = match text_at(&shown, "/approval/state") {
+            "done" => "new\n",
+            "failed" | "pending" => "old\n",
+            state => panic!("{state}: {shown}"),
+        };
+        assert_eq!(text, expected, "{shown}");
+        done += usize::from(expected == "new\n");
+    }
+    assert_eq!(commits_of(&workspace, "write_file").await, done);
+    println!("{done} of {CALLS} calls are done after the death of their server");
 }
 
 async fn held_calls_leave_room_for_others(on: On) {
@@ -168,6 +222,90 @@ async fn a_call_is_not_run_again_if_its_server_dies_while_it_runs() {
     assert_eq!((text_at(&ended, "/state"), text_at(&ended, "/outcome")), ("failed", "interrupted"), "{ended}");
     let calls = elsewhere.get("/calls?tool=run_code").await.success();
     assert!(list_at(&calls, "/calls").iter().all(|call| call["outcome"] == "interrupted"), "{calls}");
+}
+
+/// A server that was stopped for so long that another one declared its calls dead.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_was_paused_commits_nothing_when_it_wakes_up() {
+    let (mut first, _second, workspace, elsewhere, agent) = on_two_replicas().await;
+    let args = json!({"language": "bash", "code": "sleep 5; echo late > late.txt"});
+    let held = tokio::spawn({
+        let agent = agent.clone();
+        async move { call(&agent, "run_code", args, 60, "").await }
+    });
+    let approval = pending(&workspace, 1).await.remove(0);
+    decide(&workspace, &approval, json!({"decision": "approve"})).await.success();
+    eventually("the program runs", Duration::from_secs(20), async || {
+        let running = elsewhere.get("/calls?state=running").await.success();
+        list_at(&running, "/calls").iter().any(|call| call["tool"] == "run_code").then_some(())
+    })
+    .await;
+    first.pause();
+    let id = text_at(&approval, "/id");
+    let failed = ended(&elsewhere, id).await;
+    assert_eq!((text_at(&failed, "/state"), text_at(&failed, "/outcome")), ("failed", "interrupted"), "{failed}");
+    first.resume();
+    let reply = held.await.unwrap();
+    assert_eq!(reply.status, 409, "{reply}");
+    assert_eq!(workspace.paths_in("/").await, Vec::<String>::new());
+    assert_eq!(commits_of(&elsewhere, "run_code").await, 0);
+    assert_eq!(ended(&workspace, id).await["state"], "failed");
+    // The server works on.
+    workspace.write("/after.txt", "text\n").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_people_who_decide_at_once_on_two_servers_one_wins() {
+    let (_first, second, workspace, elsewhere, agent) = on_two_replicas().await;
+    let editor = Account::register(&second.client(), &unique_email("editor")).await;
+    workspace.add_member(&editor, "editor").await;
+    let by_editor = elsewhere.for_user(&editor);
+    let mut wins = [0, 0];
+    for n in 0..10 {
+        let (old, new) = (format!("old {n}\n"), format!("new {n}\n"));
+        workspace.write("/notes.txt", &old).await;
+        waiting(&overwrite(&agent, "notes.txt", &new, 0).await);
+        let asked = pending(&workspace, 1).await.remove(0);
+        let (approved, denied) = tokio::join!(
+            decide(&workspace, &asked, json!({"decision": "approve", "revision": 1})),
+            decide(&by_editor, &asked, json!({"decision": "deny", "revision": 1})),
+        );
+        let (state, text) = match (approved.status, denied.status) {
+            (200, 409) => ("done", new),
+            (409, 200) => ("denied", old),
+            _ => panic!("{approved} and {denied}"),
+        };
+        wins[usize::from(state == "denied")] += 1;
+        assert_eq!(ended(&workspace, text_at(&asked, "/id")).await["state"], state);
+        assert_eq!(elsewhere.text("/notes.txt").await, text);
+    }
+    assert_eq!(commits_of(&workspace, "write_file").await, wins[0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_waiting_calls_are_listed_in_one_page() {
+    const KEYS: usize = 10;
+    const CALLS_OF_KEY: usize = 100;
+    let workspace = On::Sqlite.workspace().await;
+    set_rules(&workspace, json!({"rules": ["ask write"], "approvals": "spec"})).await;
+    let mut asking = JoinSet::new();
+    for _ in 0..KEYS {
+        let agent = key(&workspace).await;
+        asking.spawn(async move {
+            for n in 0..CALLS_OF_KEY {
+                waiting(&overwrite(&agent, &format!("{n}.txt"), "a line\n", 0).await);
+            }
+        });
+    }
+    asking.join_all().await;
+    // Checking the answer against its description would take longer than the answer.
+    let client = workspace.account.client.clone().without_schema_checks();
+    let begun = Instant::now();
+    let listed = workspace.through(&client).get("/approvals?state=pending&limit=1000").await.success();
+    let elapsed = begun.elapsed();
+    assert_eq!(list_at(&listed, "/approvals").len(), KEYS * CALLS_OF_KEY);
+    println!("{} waiting calls are listed in {elapsed:?}", KEYS * CALLS_OF_KEY);
+    assert!(elapsed < Duration::from_secs(2), "{elapsed:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

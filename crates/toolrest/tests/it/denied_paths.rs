@@ -1,9 +1,13 @@
-//! No sequence of calls reads or changes what the rules deny: random rules and random calls of all toolsets by an agent key,
-//! in databases and in folders with symbolic links.
+//! No sequence of calls reads or changes what the rules deny: random rules, random calls of all toolsets by an agent key, and
+//! random decisions of a person about what is asked, in databases and in folders with symbolic links.
+//!
+//! `PROPTEST_CASES` sets the number of cases.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 use toolrest_testkit::{Account, Reply, Request, Workspace, unique_email};
 
@@ -15,8 +19,8 @@ on_both_databases![
     no_sequence_of_calls_reaches_a_denied_path_in_a_folder_with_links,
 ];
 
-const ROUNDS: u64 = 12;
-const CALLS: usize = 60;
+const CASES: u32 = 12;
+const MAX_STEPS: usize = 60;
 
 const FILES: [&str; 7] = ["docs/a.md", "docs/deep/b.md", "docs/.env", "src/main.rs", "src/.env", "notes.txt", ".env"];
 /// Other names that calls use: links to files and folders, folders, and files that do not exist.
@@ -35,16 +39,16 @@ const PATTERNS: [Pattern; 6] = [
     ("**", |_| true),
 ];
 
-/// Random numbers that are the same in every run.
-struct Random(u64);
+/// Random numbers that depend on the seed alone.
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % end
     }
 
-    fn of<'a, T>(&mut self, values: &'a [T]) -> &'a T {
+    pub fn of<'a, T>(&mut self, values: &'a [T]) -> &'a T {
         &values[self.below(values.len())]
     }
 }
@@ -54,8 +58,38 @@ fn secret(path: &str) -> String {
     format!("secret-of-{}", path.replace(['/', '.'], "-"))
 }
 
-fn is_denied(rules: &[(bool, usize)], path: &str) -> bool {
-    rules.iter().rev().find(|(_, pattern)| PATTERNS[*pattern].1(path)).is_some_and(|(denies, _)| *denies)
+/// A rule: its effect, its action, and the index of its pattern.
+type RandomRule = (&'static str, &'static str, usize);
+
+/// Rules, and the seeds of what happens under them.
+#[derive(Clone, Debug)]
+struct Case {
+    rules: Vec<RandomRule>,
+    /// Whether calls ask as the specifications say.
+    asks: bool,
+    steps: Vec<u64>,
+}
+
+impl Case {
+    fn any() -> impl Strategy<Value = Self> {
+        let effect = prop::sample::select(vec!["deny", "deny", "allow", "ask"]);
+        let action = prop::sample::select(vec!["*", "*", "read", "write"]);
+        let rules = prop::collection::vec((effect, action, 0..PATTERNS.len()), 1..5);
+        let steps = prop::collection::vec(any::<u64>(), 1..MAX_STEPS);
+        (rules, any::<bool>(), steps).prop_map(|(rules, asks, steps)| Self { rules, asks, steps })
+    }
+
+    /// Whether the last rule about an action at a path denies it.
+    fn denies(&self, action: &str, path: &str) -> bool {
+        let matches = |rule: &&RandomRule| ["*", action].contains(&rule.1) && PATTERNS[rule.2].1(path);
+        self.rules.iter().rev().find(matches).is_some_and(|rule| rule.0 == "deny")
+    }
+
+    fn body(&self) -> Value {
+        let rules =
+            self.rules.iter().map(|(effect, action, pattern)| format!("{effect} {action}({})", PATTERNS[*pattern].0));
+        json!({"rules": rules.collect::<Vec<_>>(), "approvals": if self.asks { "spec" } else { "off" }})
+    }
 }
 
 /// Makes a random call. Returns its toolset, tool and arguments.
@@ -115,6 +149,7 @@ async fn rest_replies(agent: &Workspace, random: &mut Random) -> Vec<Reply> {
     }
     for path in FILES.into_iter().chain(OTHER) {
         replies.push(agent.get(&format!("/content/{path}")).await);
+        replies.push(agent.get(&format!("/history/{path}")).await);
     }
     let commits = replies[0].json();
     let commits = commits["commits"].as_array().cloned().unwrap_or_default();
@@ -126,65 +161,117 @@ async fn rest_replies(agent: &Workspace, random: &mut Random) -> Vec<Reply> {
     replies
 }
 
+/// Decides about one of the waiting calls as a person: once, for the session or for the workspace.
+async fn decide_randomly(workspace: &Workspace, random: &mut Random) {
+    let listed = workspace.get("/approvals?state=pending").await.success();
+    let waiting = listed["approvals"].as_array().unwrap();
+    if waiting.is_empty() {
+        return;
+    }
+    let approval = random.of(waiting);
+    let mut decision = json!({"decision": "approve", "revision": approval["revision"]});
+    let offered = approval["grants_offered"].as_array().unwrap();
+    match random.below(4) {
+        0 => decision["decision"] = json!("deny"),
+        scope @ (1 | 2) if !offered.is_empty() => {
+            decision["scope"] = json!(if scope == 1 { "session" } else { "workspace" });
+            decision["grant"] = random.of(offered).clone();
+        }
+        _ => {}
+    }
+    let url = format!("/approvals/{}", approval["id"].as_str().unwrap());
+    // It may be refused: a rule for the workspace must not lift a denial.
+    let decided = workspace.post(&format!("{url}/decision"), &decision).await;
+    assert!(decided.status < 500, "{decided}");
+    if decided.status == 200 {
+        workspace.get(&format!("{url}?wait=20")).await.success();
+    }
+}
+
 /// Returns the body of a reply, without the arguments of calls: they are what the caller sent itself.
 fn without_recorded_args(reply: &Reply) -> String {
     let text = reply.text.clone();
     let Ok(mut body) = serde_json::from_str::<Value>(&text) else { return text };
-    for call in body["calls"].as_array_mut().into_iter().flatten() {
-        call["args"] = Value::Null;
+    for list in ["calls", "approvals"] {
+        for call in body[list].as_array_mut().into_iter().flatten() {
+            call["args"] = Value::Null;
+        }
     }
     body.to_string()
 }
 
-/// Runs random calls under random rules. `contents` returns the content of a file as it really is.
-async fn attack(workspace: &Workspace, random: &mut Random, contents: impl AsyncFn(&str) -> Option<String>) {
-    let rules: Vec<(bool, usize)> =
-        (0..=random.below(3)).map(|_| (random.below(3) > 0, random.below(PATTERNS.len()))).collect();
-    let texts: Vec<String> = rules
-        .iter()
-        .map(|(denies, pattern)| format!("{} *({})", if *denies { "deny" } else { "allow" }, PATTERNS[*pattern].0))
-        .collect();
-    set_rules(workspace, json!({"rules": texts, "approvals": "off"})).await;
+/// Does what a case says. `contents` returns the content of a file as it really is.
+async fn attack(case: &Case, workspace: &Workspace, contents: impl AsyncFn(&str) -> Option<String>) {
+    set_rules(workspace, case.body()).await;
     let agent = key(workspace).await;
-    let denied: Vec<&str> = FILES.into_iter().filter(|path| is_denied(&rules, path)).collect();
+    let hidden: Vec<&str> = FILES.into_iter().filter(|path| case.denies("read", path)).collect();
     let check = |reply: &Reply, what: &dyn std::fmt::Display| {
         let shown = without_recorded_args(reply);
-        for path in &denied {
-            assert!(!shown.contains(&secret(path)), "{what} under {texts:?} shows {path}: {shown}");
+        for path in &hidden {
+            assert!(!shown.contains(&secret(path)), "{what} shows {path}: {shown}");
         }
-        assert!(reply.status < 500, "{what} under {texts:?}: {reply}");
+        assert!(reply.status < 500, "{what}: {reply}");
     };
-    for _ in 0..CALLS {
-        let (toolset, tool, args) = random_call(random);
+    for (number, seed) in case.steps.iter().enumerate() {
+        let mut random = Random(*seed);
+        if random.below(4) == 0 {
+            decide_randomly(workspace, &mut random).await;
+            continue;
+        }
+        let (toolset, tool, args) = random_call(&mut random);
         let reply = send(&agent, toolset, tool, &args).await;
         // A text that the caller sent itself may come back.
         if !args.to_string().contains("secret-of-") {
-            check(&reply, &format_args!("{toolset}/{tool} {args}"));
+            check(&reply, &format_args!("step {number}, {toolset}/{tool} {args}"));
         }
     }
-    for reply in rest_replies(&agent, random).await {
-        check(&reply, &"a REST request");
+    for reply in rest_replies(&agent, &mut Random(7)).await {
+        check(&reply, &reply.request);
     }
-    for path in &denied {
+    for path in FILES {
+        let is_original = |content: &Option<String>| content.as_deref() == Some(&format!("{}\n", secret(path)));
         let content = contents(path).await;
-        assert_eq!(content, Some(format!("{}\n", secret(path))), "{path} under {texts:?}");
+        // Only the denial of everything keeps a file from being deleted.
+        let may_be_gone = !["write", "delete", "move", "read"].iter().all(|action| case.denies(action, path));
+        if case.denies("write", path) {
+            assert!(is_original(&content) || (may_be_gone && content.is_none()), "{path} is {content:?}");
+        }
     }
 }
 
+/// Runs the property for random cases. They are the same in every run.
+fn check_property(run: impl Fn(Case)) {
+    let cases = std::env::var_os("PROPTEST_CASES").map_or(CASES, |_| Config::default().cases);
+    let config = Config { cases, max_shrink_iters: 200, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let checked = runner.run(&Case::any(), |case| {
+        run(case);
+        Ok(())
+    });
+    checked.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// Waits for work on a worker thread of the runtime.
+fn wait(work: impl Future<Output = ()>) {
+    tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(work));
+}
+
 async fn no_sequence_of_calls_reaches_a_denied_path(on: On) {
-    for round in 0..ROUNDS {
-        let workspace = on.workspace().await;
-        for path in FILES {
-            workspace.write(&format!("/{path}"), &format!("{}\n", secret(path))).await;
-        }
-        let owner = workspace.clone();
-        let contents = async |path: &str| {
-            set_rules(&owner, json!({"rules": []})).await;
-            let reply = owner.call("read", &json!({"path": format!("/{path}")})).await;
-            (reply.status == 200).then(|| reply.json()["result"]["content"].as_str().unwrap().to_owned())
-        };
-        attack(&workspace, &mut Random(round), contents).await;
-    }
+    let account = on.account().await;
+    check_property(|case| {
+        wait(async {
+            let workspace = on.workspace_of(&account, on.shared()).await;
+            for path in FILES {
+                workspace.write(&format!("/{path}"), &format!("{}\n", secret(path))).await;
+            }
+            let contents = async |path: &str| {
+                set_rules(&workspace, json!({"rules": [], "approvals": "off"})).await;
+                let reply = workspace.call("read", &json!({"path": format!("/{path}")})).await;
+                (reply.status == 200).then(|| reply.json()["result"]["content"].as_str().unwrap().to_owned())
+            };
+            attack(&case, &workspace, contents).await;
+        });
+    });
 }
 
 fn fill(folder: &Path) {
@@ -200,12 +287,14 @@ fn fill(folder: &Path) {
 
 async fn no_sequence_of_calls_reaches_a_denied_path_in_a_folder_with_links(on: On) {
     let server = on.shared();
-    for round in 0..ROUNDS {
-        let folder: PathBuf = server.new_folder();
-        fill(&folder);
-        let account = Account::register(&server.client(), &unique_email("someone")).await;
-        let workspace = account.folder_workspace("links", &folder).await;
-        let contents = async |path: &str| std::fs::read_to_string(folder.join(path)).ok();
-        attack(&workspace, &mut Random(1000 + round), contents).await;
-    }
+    let account = Account::register(&server.client(), &unique_email("someone")).await;
+    check_property(|case| {
+        wait(async {
+            let folder: PathBuf = server.new_folder();
+            fill(&folder);
+            let workspace = account.folder_workspace("links", &folder).await;
+            let contents = async |path: &str| std::fs::read_to_string(folder.join(path)).ok();
+            attack(&case, &workspace, contents).await;
+        });
+    });
 }
