@@ -94,7 +94,7 @@ clients: interop
 
 # Measures the release build on this machine and writes docs/benchmarks.md. `make bench ARGS=--large` also searches a
 # workspace of 2 GB.
-bench: postgres ripgrep fd git
+bench: postgres ripgrep fd git $(INTEROP)/npm/installed
 	cargo build --release --locked --package toolrest --package toolrest-bench
 	target/release/toolrest-bench --toolrest target/release/toolrest --out docs/benchmarks.md $(ARGS)
 

@@ -5,12 +5,16 @@ use std::time::Duration;
 use crate::load::Round;
 use crate::report::{median, number};
 
+pub mod approvals;
 pub mod cpu;
 pub mod folder_edits;
+pub mod memories;
 pub mod memory;
 pub mod moves;
 pub mod programs;
+pub mod rules;
 pub mod search;
+pub mod tool_backend;
 pub mod updates;
 
 /// How long and how often to measure.
@@ -22,6 +26,8 @@ pub struct Effort {
     pub warm_up: Duration,
     pub moves: usize,
     pub searched_files: usize,
+    pub memories: usize,
+    pub decisions: usize,
 }
 
 impl Effort {
@@ -31,6 +37,8 @@ impl Effort {
         warm_up: Duration::from_millis(700),
         moves: 9,
         searched_files: 20_000,
+        memories: 100_000,
+        decisions: 101,
     };
     pub const QUICK: Self = Self {
         rounds: 2,
@@ -38,6 +46,8 @@ impl Effort {
         warm_up: Duration::from_millis(300),
         moves: 5,
         searched_files: 4000,
+        memories: 5_000,
+        decisions: 21,
     };
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::contents::{self, Numbers, STAMP_DIGITS};
 use crate::process;
-use crate::server::{Cpu, Server};
+use crate::server::{Cpu, Server, Session};
 
 /// The server writes the records of reads in batches, within a second. CPU time is measured until then, because that
 /// work belongs to the requests of the round.
@@ -130,10 +130,14 @@ pub fn run<R: Requests>(
     duration: Duration,
     requests: impl Fn(usize) -> R,
 ) -> Round {
-    let own = std::process::id();
     // Requests are rendered before the round.
-    let prepared: Vec<_> = (0..connections).map(|index| (requests(index), server.session())).collect();
-    let start_barrier = Barrier::new(connections + 1);
+    run_on(server, duration, (0..connections).map(|index| (requests(index), server.session())).collect())
+}
+
+/// Sends requests for `duration`, each connection its own.
+pub fn run_on<R: Requests>(server: &Server, duration: Duration, prepared: Vec<(R, Session)>) -> Round {
+    let own = std::process::id();
+    let start_barrier = Barrier::new(prepared.len() + 1);
     thread::scope(|scope| {
         let workers: Vec<_> = prepared
             .into_iter()

@@ -15,7 +15,9 @@ use std::{env, fs};
 
 use toolrest_testkit::{Postgres, postgres_program};
 
-use crate::cases::{Effort, cpu, folder_edits, memory, moves, programs, search, updates};
+use crate::cases::{
+    Effort, approvals, cpu, folder_edits, memories, memory, moves, programs, rules, search, tool_backend, updates,
+};
 use crate::report::Report;
 use crate::server::{Backend, Server};
 
@@ -28,11 +30,11 @@ mod report;
 mod server;
 
 const USAGE: &str = "\
-usage: toolrest-bench --toolrest BINARY [--only sqlite|postgres|search|folder|programs] [--large] [--out FILE.md] [--quick]
+usage: toolrest-bench --toolrest BINARY [--only PART] [--large] [--out FILE.md] [--quick]
   --toolrest  the release binary to measure
-  --only      one part: `sqlite` or `postgres` for calls over HTTP on that backend; `search` for searches on both,
-              compared with ripgrep; `folder` for work in a folder, compared with git, ripgrep and fd; `programs` for
-              programs in the sandbox
+  --only      one part: `sqlite` or `postgres` for calls over HTTP on that backend; `control` for rules, approvals,
+              memories and the listener of specification 003; `search` for searches on both, compared with ripgrep;
+              `folder` for work in a folder, compared with git, ripgrep and fd; `programs` for programs in the sandbox
   --large     with search, also search a workspace of 2 GB, which takes some minutes to fill
   --out       also write the report to this file
   --quick     two short rounds, to see that everything runs
@@ -50,6 +52,7 @@ struct Options {
 enum BenchPart {
     Sqlite,
     Postgres,
+    Control,
     Search,
     Folder,
     Programs,
@@ -69,6 +72,7 @@ impl Options {
                     options.only = Some(match value()?.as_str() {
                         "sqlite" => BenchPart::Sqlite,
                         "postgres" => BenchPart::Postgres,
+                        "control" => BenchPart::Control,
                         "search" => BenchPart::Search,
                         "folder" => BenchPart::Folder,
                         "programs" => BenchPart::Programs,
@@ -122,12 +126,19 @@ fn run(options: &Options, report: &mut Report) {
     if options.includes(BenchPart::Programs) {
         programs::run(toolrest, *effort, report);
     }
-    if !options.includes(BenchPart::Postgres) && !options.includes(BenchPart::Search) {
+    if options.includes(BenchPart::Control) {
+        tool_backend::run(toolrest, *effort, report);
+        control(toolrest, Backend::Sqlite, *effort, report);
+    }
+    if ![BenchPart::Postgres, BenchPart::Control, BenchPart::Search].iter().any(|part| options.includes(*part)) {
         return;
     }
     let postgres = Postgres::start();
     if options.includes(BenchPart::Postgres) {
         over_http(toolrest, Backend::Postgres(&postgres), *effort, report);
+    }
+    if options.includes(BenchPart::Control) {
+        control(toolrest, Backend::Postgres(&postgres), *effort, report);
     }
     if options.includes(BenchPart::Search) {
         search::run(toolrest, &postgres, *effort, report);
@@ -147,10 +158,17 @@ fn over_http(toolrest: &Path, backend: Backend, effort: Effort, report: &mut Rep
     memory::run(&server, report);
 }
 
+fn control(toolrest: &Path, backend: Backend, effort: Effort, report: &mut Report) {
+    let server = Server::start(toolrest, backend);
+    rules::run(&server, effort, report);
+    approvals::run(&server, effort, report);
+    memories::run(&server, effort, report);
+}
+
 /// Adds the versions of the programs that the measured parts use.
 fn describe_programs(options: &Options, report: &mut Report) {
     let programs: [(&str, PathBuf, &[BenchPart]); 4] = [
-        ("PostgreSQL", postgres_program("postgres"), &[BenchPart::Postgres, BenchPart::Search]),
+        ("PostgreSQL", postgres_program("postgres"), &[BenchPart::Postgres, BenchPart::Control, BenchPart::Search]),
         ("ripgrep", "rg".into(), &[BenchPart::Search, BenchPart::Folder]),
         ("fd", "fdfind".into(), &[BenchPart::Folder]),
         ("git", "git".into(), &[BenchPart::Folder]),

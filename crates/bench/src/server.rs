@@ -60,6 +60,11 @@ impl Cpu {
 impl<'a> Server<'a> {
     /// Starts the binary with default settings.
     pub fn start(toolrest: &Path, backend: Backend<'a>) -> Self {
+        Self::start_with(toolrest, backend, &[])
+    }
+
+    /// Starts the binary with some settings that differ from the default.
+    pub fn start_with(toolrest: &Path, backend: Backend<'a>, settings: &[Setting]) -> Self {
         let database = match backend {
             Backend::Sqlite => toolrest_testkit::Backend::Sqlite,
             Backend::Postgres(postgres) => toolrest_testkit::Backend::Postgres(postgres.create_database()),
@@ -68,6 +73,7 @@ impl<'a> Server<'a> {
         let options = ServerOptions::new(absolute(toolrest), database)
             .env("TOOLREST__JWT__ACCESS_TOKEN_EXPIRATION_MINUTES", "600")
             .log_to_file();
+        let options = settings.iter().fold(options, |options, (name, value)| options.env(name, value));
         let process = options.start();
         let account = runtime().block_on(Account::register(&process.client(), EMAIL));
         Self { process, backend, account }
@@ -90,6 +96,12 @@ impl<'a> Server<'a> {
     /// Returns a session, which opens its connection with the first call.
     pub fn session(&self) -> Session {
         let client = self.process.client().without_schema_checks();
+        Session { runtime: runtime(), account: self.account.through(&client), client }
+    }
+
+    /// Returns a session with the listener of specification 003, which the settings must have turned on.
+    pub fn tool_backend_session(&self) -> Session {
+        let client = self.process.tool_backend().without_schema_checks();
         Session { runtime: runtime(), account: self.account.through(&client), client }
     }
 
@@ -170,6 +182,27 @@ impl Session {
     /// Sends a request; `path` is relative to `/api/v1`.
     pub fn post(&self, path: &str, body: &Value) -> Reply {
         self.runtime.block_on(self.account.post(path, body))
+    }
+
+    /// Sends a request that must succeed; `path` is relative to `/api/v1`.
+    pub fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        self.runtime.block_on(self.account.send(method, path, body)).success()
+    }
+
+    /// Returns a session of an agent key of a workspace.
+    pub fn agent(&self, workspace: &str) -> Self {
+        let made = self.send("POST", &format!("/workspaces/{workspace}/keys"), Some(&json!({"name": "bench"})));
+        let access_token = made["secret"].as_str().expect("its secret").to_owned();
+        let account = Account { access_token, ..self.account.clone() };
+        Self { runtime: runtime(), account, client: self.client.clone() }
+    }
+
+    /// Renders a call of a tool of any toolset.
+    pub fn render_call(&self, workspace: &str, toolset: &str, tool: &str, args: &Value) -> Vec<u8> {
+        Request::new("POST", &format!("/api/v1/workspaces/{workspace}/toolsets/{toolset}"))
+            .bearer(&self.account.access_token)
+            .json(&json!({"tool": tool, "args": args}))
+            .to_bytes()
     }
 
     pub fn create_workspace(&self, name: &str) -> String {
