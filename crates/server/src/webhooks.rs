@@ -211,3 +211,7 @@ impl Recorder for ReportingRecorder {
         self.records.flush().await;
     }
 }
+
+#[cfg(test)]
+#[path = "webhooks_tests.rs"]
+mod tests;
