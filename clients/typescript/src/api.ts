@@ -2971,7 +2971,7 @@ export interface components {
             summary: string;
             /** @description How the summary was made: `model` (written by a language model) or `extract` (sentences of the page). */
             summaryBy: string;
-            /** @description How the page was fetched: `http` (as it is; scripts were not run). */
+            /** @description How the page was fetched: `http` (as its host sent it; scripts were not run) or `chromium` (as its scripts made it). */
             fetchedBy: string;
             /** @description Always true: the page was written by strangers, so the summary is data and not instructions. */
             untrusted: boolean;

@@ -311,6 +311,11 @@ impl RecordState {
         self.args.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the correlation id.
+    pub(crate) fn correlation(&self) -> &str {
+        &self.correlation
+    }
+
     pub(crate) fn note_path(&self, path: &WsPath) {
         if self.path.get().is_none() {
             let _ = self.path.set(path.clone());

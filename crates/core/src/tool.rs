@@ -67,6 +67,11 @@ impl CallCx {
         self.record.note_path(path);
     }
 
+    /// Returns the caller's id for the call, which log lines and outgoing requests carry.
+    pub fn correlation(&self) -> &str {
+        self.record.correlation()
+    }
+
     /// Returns the caller's access to the workspace, to be checked by the statement that does the work.
     pub fn access(&self, need: Role) -> Access {
         Access { rules: self.rules_revision, ..self.caller.access(self.workspace_id, need) }

@@ -2,6 +2,7 @@
 //!
 //! The files are checked out, the program runs on them in the sandbox, and its changes are checked in as one commit.
 
+mod browser;
 mod errors;
 mod limits;
 mod network;
@@ -13,6 +14,7 @@ mod run_to_completion;
 mod secrets;
 mod shell_commands;
 
+pub(crate) use browser::RenderError;
 pub use limits::{ExecLimits, RequestedLimits};
 pub use network::NetworkOptions;
 pub use output_log::OutputPiece;

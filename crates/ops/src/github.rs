@@ -84,6 +84,8 @@ pub struct PullRequestName {
 /// A call under way: its slot and its token.
 struct Session {
     token: String,
+    /// The correlation id of the call.
+    correlation: String,
     _slot: QueueSlot,
 }
 
@@ -162,7 +164,7 @@ impl GitHub {
                            machine, the setting github.token also serves the local user";
             return Err(ToolError::new(ErrorKind::NotConfigured, message).detail("setting", "github.token"));
         };
-        Ok(Session { token, _slot: slot })
+        Ok(Session { token, correlation: cx.correlation().to_owned(), _slot: slot })
     }
 }
 

@@ -6,6 +6,7 @@ mod browse;
 mod fetch;
 mod html;
 mod markdown;
+mod render;
 mod robots;
 pub mod search;
 mod summary;
@@ -18,10 +19,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use toolrest_core::{CallCx, ErrorKind, FairQueue, Intent, Limits, QueueLimits, QueueSlot, Result, ToolError};
 
-pub use browse::{BrowsedPage, SummarySource};
+pub use browse::{BrowsedPage, FetchedBy, SummarySource};
 pub use fetch::{Body, FetchRequest, Fetched, FetchedBody};
 pub use http::Method;
-pub use summary::ModelEndpoint;
+pub use summary::{ModelApi, ModelEndpoint};
 
 /// The setting of the maximum size of a response, which errors name.
 pub(crate) const LIMIT_SETTING: &str = "web.response_bytes";
@@ -41,6 +42,8 @@ pub struct WebOptions {
     pub at_once: QueueLimits,
     /// Whether `robots.txt` of hosts is respected.
     pub respects_robots: bool,
+    /// Whether pages with scripts are rendered by a browser, if there is one.
+    pub renders_pages: bool,
 }
 
 impl Default for WebOptions {
@@ -52,6 +55,7 @@ impl Default for WebOptions {
             response_bytes: 5 << 20,
             at_once: QueueLimits { in_all: 64, per_account: 8, per_workspace: 8 },
             respects_robots: false,
+            renders_pages: true,
         }
     }
 }

@@ -16,6 +16,8 @@ pub struct Limits {
     pub cpu: Duration,
     /// Memory of all processes together, including files in `/tmp` and `/dev/shm`.
     pub memory_bytes: u64,
+    /// Address space of a process beyond the memory limit. Runtimes reserve far more than they use.
+    pub reserved_bytes: u64,
     /// Number of concurrent processes and threads.
     pub processes: u64,
     /// Open descriptors per process.
@@ -40,6 +42,7 @@ impl Default for Limits {
             wall: Duration::from_secs(30),
             cpu: Duration::from_secs(60),
             memory_bytes: GIB,
+            reserved_bytes: 64 * GIB,
             processes: 256,
             open_files: 1024,
             file_bytes: 512 * MIB,
@@ -79,6 +82,7 @@ impl Limits {
             wall: self.wall.min(ceiling.wall),
             cpu: self.cpu.min(ceiling.cpu),
             memory_bytes: self.memory_bytes.min(ceiling.memory_bytes),
+            reserved_bytes: self.reserved_bytes.min(ceiling.reserved_bytes),
             processes: self.processes.min(ceiling.processes),
             open_files: self.open_files.min(ceiling.open_files),
             file_bytes: self.file_bytes.min(ceiling.file_bytes),

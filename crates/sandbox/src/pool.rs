@@ -99,6 +99,11 @@ impl Pool {
         self.shared.warm(spec, interpreter).await
     }
 
+    /// Returns the sandbox, for programs that are no scripts.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.shared.sandbox
+    }
+
     /// Ends all idle interpreters whose cells use the folder.
     pub fn evict_folder(&self, folder: &Path) {
         let matches = |path: &PathBuf| path == folder;

@@ -1,7 +1,7 @@
 //! Builds the services that reach the web and GitHub from the settings.
 
 use crate::local;
-use crate::settings::{SearchService, Settings};
+use crate::settings::{ModelFormat, SearchService, Settings};
 use async_trait::async_trait;
 use http::HeaderValue;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use toolrest_ops::github::{GitHub, GitHubOptions, GitHubTokens};
 use toolrest_ops::outside::OutboundConnector;
 use toolrest_ops::outside::http_client::{BadCertificates, HttpClient, HttpUrl, Tls, USER_AGENT};
 use toolrest_ops::web::search::{Brave, SearchProvider, Searxng, Tavily};
-use toolrest_ops::web::{ModelEndpoint, Web, WebOptions};
+use toolrest_ops::web::{ModelApi, ModelEndpoint, Web, WebOptions};
 use toolrest_store::Store;
 
 /// The services that reach other machines.
@@ -62,6 +62,7 @@ pub(crate) fn open(
             per_workspace: web.at_once_per_account,
         },
         respects_robots: web.robots_txt,
+        renders_pages: web.browser,
     };
     let (token, store) = (github.token.clone(), Arc::clone(store));
     let tokens = StoredTokens { secrets, token, store, account: OnceLock::new() };
@@ -124,16 +125,15 @@ fn model(settings: &Settings) -> Result<Option<ModelEndpoint>, OutsideError> {
     let web = &settings.web;
     let Some(base) = &web.model_url else { return Ok(None) };
     let missing = OutsideError::Missing { setting: "web.model_url", needed: "web.model" };
-    let authorization = match &web.model_key {
-        Some(key) => {
-            let mut value = field("web.model_key", &format!("Bearer {key}"))?;
-            value.set_sensitive(true);
-            Some(value)
-        }
-        None => None,
+    let api = match web.model_api {
+        ModelFormat::OpenAi => ModelApi::OpenAi,
+        ModelFormat::Anthropic => ModelApi::Anthropic,
     };
-    let model = web.model.clone().ok_or(missing)?;
-    Ok(Some(ModelEndpoint { base: url("web.model_url", base)?, model, authorization }))
+    if let Some(key) = &web.model_key {
+        field("web.model_key", key)?;
+    }
+    let (model, key) = (web.model.clone().ok_or(missing)?, web.model_key.clone());
+    Ok(Some(ModelEndpoint { base: url("web.model_url", base)?, api, model, key }))
 }
 
 /// The secret of workspaces with their token for GitHub.

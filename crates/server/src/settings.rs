@@ -300,6 +300,8 @@ settings! {
         user_agent: String = USER_AGENT.to_owned(), Accepts::FieldValue;
         /// Whether tools leave out what hosts exclude for programs in their `robots.txt`.
         robots_txt: bool = false, Accepts::Switch;
+        /// Whether `browse_web` has pages with scripts rendered by Chromium, in the sandbox for programs, if Chromium is installed.
+        browser: bool = true, Accepts::Switch;
         /// Proxy for all requests of the web and GitHub tools (`http://proxy.example.com:3128`). It resolves the names of hosts.
         proxy: Option<String> = None, Accepts::Proxy;
         /// File with certificates in PEM format that are trusted in addition to those of the machine.
@@ -310,8 +312,10 @@ settings! {
         search_url: Option<String> = None, Accepts::Url;
         /// Access key of the search service.
         search_key: Option<String> = None, Accepts::Key;
-        /// Address of an API in the format of OpenAI, whose model writes the summaries of `browse_web` (`http://127.0.0.1:11434/v1`). Without it, they consist of sentences of the page.
+        /// Address of the API of a model that writes the summaries of `browse_web` (`http://127.0.0.1:11434/v1`, `https://api.anthropic.com/v1`). Without it, they consist of sentences of the page.
         model_url: Option<String> = None, Accepts::Url;
+        /// The format of that API.
+        model_api: ModelFormat = ModelFormat::OpenAi, Accepts::OneOf("openai, anthropic");
         /// The model for summaries.
         model: Option<String> = None, Accepts::FieldValue;
         /// Access key of that API.
@@ -414,6 +418,13 @@ pub enum SearchService {
     Searxng,
     Brave,
     Tavily,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelFormat {
+    OpenAi,
+    Anthropic,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

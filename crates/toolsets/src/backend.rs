@@ -36,7 +36,7 @@ pub fn toolset(services: &Services) -> Toolset {
         .with(write_file::WriteFile)
         .with(list_files::ListFiles)
         .with(execute_shell_command::ExecuteShellCommand(executor()))
-        .with(browse_web::BrowseWeb(Arc::clone(&services.web)))
+        .with(browse_web::BrowseWeb { web: Arc::clone(&services.web), executor: Arc::clone(&services.executor) })
         .with(github_create_repo::GitHubCreateRepo(github()))
         .with(github_get_pr_details::GitHubGetPrDetails(github()))
         .with(github_post_pr_comment::GitHubPostPrComment(github()))

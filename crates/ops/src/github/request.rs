@@ -74,6 +74,7 @@ impl GitHub {
         let limits =
             HttpLimits { deadline: Instant::now() + self.options.timeout, response_bytes: self.options.response_bytes };
         let request = HttpRequest { method, url: url.clone(), fields, body: body.into() };
+        let request = request.with_correlation(&session.correlation);
         // A renamed repository redirects, within the API.
         let origin = self.options.api.origin();
         self.client.send(request, limits, &|next: &HttpUrl| next.origin() == origin).await

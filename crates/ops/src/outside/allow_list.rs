@@ -32,7 +32,7 @@ enum Pattern {
 
 /// A host in comparable form: an address, or a name in lower case without a final dot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Host {
+pub(crate) enum Host {
     Name(String),
     Address(IpAddr),
 }

@@ -20,6 +20,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
@@ -31,6 +32,8 @@ pub use tunnel::{BadProxy, ProxyAddress};
 
 /// Maximum size of the head of a response.
 const MAX_HEAD_BYTES: usize = 64 << 10;
+/// The field with the correlation id of the call, in lower case.
+const CORRELATION_FIELD: &str = "x-correlation-id";
 /// Maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 10;
 
@@ -63,6 +66,16 @@ impl HttpRequest {
     /// Creates a GET request.
     pub fn get(url: HttpUrl) -> Self {
         Self { method: Method::GET, url, fields: HeaderMap::new(), body: Bytes::new() }
+    }
+
+    /// Adds the correlation id of the call, unless the caller has set one.
+    #[must_use]
+    pub fn with_correlation(mut self, id: &str) -> Self {
+        // An id that cannot be sent is left out.
+        if let Ok(value) = HeaderValue::from_str(id) {
+            self.fields.entry(CORRELATION_FIELD).or_insert(value);
+        }
+        self
     }
 }
 
@@ -144,17 +157,22 @@ impl HttpClient {
         self.send(request, limits, &|_| false).await
     }
 
+    /// Connects to a host, through the operator's proxy if there is one.
+    pub(crate) async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, HttpError> {
+        match &self.proxy {
+            None => Ok(self.connector.connect(host, port).await?),
+            Some(proxy) => {
+                // The proxy resolves the name. What this machine knows about it is checked all the same.
+                self.connector.check(host, port).await?;
+                tunnel::open(&self.connector, proxy, host, port).await
+            }
+        }
+    }
+
     /// Sends one request over a new connection.
     async fn exchange(&self, request: &HttpRequest, limit: usize) -> Result<HttpResponse, HttpError> {
         let (host, port) = (request.url.host(), request.url.port());
-        let stream = match &self.proxy {
-            None => self.connector.connect(&host, port).await?,
-            Some(proxy) => {
-                // The proxy resolves the name. What this machine knows about it is checked all the same.
-                self.connector.check(&host, port).await?;
-                tunnel::open(&self.connector, proxy, &host, port).await?
-            }
-        };
+        let stream = self.connect(&host, port).await?;
         if request.url.is_https() {
             let stream = self.tls.connect(&host, stream).await?;
             self.exchange_over(stream, request, limit).await

@@ -9,6 +9,7 @@ mod limited_copy;
 
 use std::{io, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -17,9 +18,11 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{AllowList, ConnectError, OutboundConnector, allow_list::Host};
+use super::{AllowList, ConnectError, OutboundConnector};
 use head::{RequestHead, Target};
 use limited_copy::{ByteAllowance, copy};
+
+pub(crate) use super::allow_list::Host;
 
 /// Timeout for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -51,10 +54,61 @@ impl Drop for Proxy {
     }
 }
 
+/// Decides which hosts a program reaches, and connects to them.
+#[async_trait]
+pub(crate) trait Gateway: Send + Sync + 'static {
+    /// Connects to a host.
+    async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, Refusal>;
+}
+
+/// Why a host was not reached.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The program may not reach it.
+    NotAllowed(String),
+    /// It did not answer.
+    Unreachable(String),
+    /// It did not answer in time.
+    TimedOut(String),
+}
+
+impl From<ConnectError> for Refusal {
+    fn from(error: ConnectError) -> Self {
+        let reason = error.to_string();
+        match error {
+            ConnectError::Refused { .. } => Self::NotAllowed(reason),
+            ConnectError::Unresolved { .. } | ConnectError::Unreachable { .. } => Self::Unreachable(reason),
+            ConnectError::TimedOut { .. } => Self::TimedOut(reason),
+        }
+    }
+}
+
+/// The hosts of a list.
+struct ListedHosts {
+    allow: AllowList,
+    outside: OutboundConnector,
+}
+
+#[async_trait]
+impl Gateway for ListedHosts {
+    async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, Refusal> {
+        if !self.allow.allows(host, port) {
+            let reason = format!("{host}:{port} is not on the list of hosts that may be reached");
+            return Err(Refusal::NotAllowed(reason));
+        }
+        Ok(self.outside.connect(&host.to_string(), port).await?)
+    }
+}
+
 /// Starts the proxy of a program on a socket that listens in its network namespace.
 pub fn serve(listener: TcpListener, allow: AllowList, outside: OutboundConnector, limits: &ProxyLimits) -> Proxy {
+    serve_through(listener, ListedHosts { allow, outside }, limits)
+}
+
+/// Starts the proxy of a program whose hosts a gateway decides about.
+pub(crate) fn serve_through(listener: TcpListener, gateway: impl Gateway, limits: &ProxyLimits) -> Proxy {
     let turns = Arc::new(Semaphore::new(limits.connections));
-    let gate = Arc::new(Gate { allow, outside, budget: ByteAllowance::new(limits.total_bytes) });
+    let gate = Arc::new(Gate { gateway: Box::new(gateway), budget: ByteAllowance::new(limits.total_bytes) });
     Proxy { accepting: tokio::spawn(accept(listener, turns, gate)) }
 }
 
@@ -68,8 +122,7 @@ pub fn environment(port: u16) -> Vec<(&'static str, String)> {
 
 /// The allowed hosts and the remaining bytes.
 struct Gate {
-    allow: AllowList,
-    outside: OutboundConnector,
+    gateway: Box<dyn Gateway>,
     budget: ByteAllowance,
 }
 
@@ -148,16 +201,13 @@ impl Gate {
     }
 
     async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, Answer> {
-        if !self.allow.allows(host, port) {
-            return Err(Answer::new(403, format!("{host}:{port} is not on the list of hosts that may be reached")));
-        }
         if self.budget.is_spent() {
             return Err(Answer::new(403, "the program has sent and received as much as it may"));
         }
-        self.outside.connect(&host.to_string(), port).await.map_err(|error| match error {
-            ConnectError::Refused { .. } => Answer::new(403, error.to_string()),
-            ConnectError::Unresolved { .. } | ConnectError::Unreachable { .. } => Answer::new(502, error.to_string()),
-            ConnectError::TimedOut { .. } => Answer::new(504, error.to_string()),
+        self.gateway.connect(host, port).await.map_err(|refusal| match refusal {
+            Refusal::NotAllowed(reason) => Answer::new(403, reason),
+            Refusal::Unreachable(reason) => Answer::new(502, reason),
+            Refusal::TimedOut(reason) => Answer::new(504, reason),
         })
     }
 

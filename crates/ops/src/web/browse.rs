@@ -2,6 +2,7 @@
 
 use super::summary::extract;
 use super::{Web, bad_url, html, markdown, text};
+use crate::exec::Executor;
 use crate::outside::http_client::{HttpRequest, HttpResponse, HttpUrl};
 use dom_smoothie::{Config, Readability, TextMode};
 use http::{HeaderMap, HeaderValue, header};
@@ -20,12 +21,23 @@ pub struct BrowsedPage {
     pub summary: String,
     /// Where the summary is from.
     pub source: SummarySource,
+    /// What fetched the page.
+    pub fetched_by: FetchedBy,
     /// The title of the page.
     pub title: Option<String>,
     /// The address of the page, after redirects.
     pub url: String,
     /// The status, if it is an error.
     pub error_status: Option<u16>,
+}
+
+/// What fetched a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchedBy {
+    /// The server: the page is as its host sent it.
+    Http,
+    /// A browser: the page is as its scripts made it.
+    Browser,
 }
 
 /// How a summary was made.
@@ -45,8 +57,8 @@ struct ReadableText {
 }
 
 impl Web {
-    /// Reads a page, and summarises what it says about a task.
-    pub async fn browse(&self, cx: &CallCx, url: &str, task: &str) -> Result<BrowsedPage> {
+    /// Reads a page, and summarises what it says about a task. A page with scripts is rendered by a browser, if there is one.
+    pub async fn browse(&self, cx: &CallCx, executor: &Executor, url: &str, task: &str) -> Result<BrowsedPage> {
         let url = HttpUrl::parse(url).map_err(|error| bad_url("url", &error))?;
         if task.trim().is_empty() || task.chars().count() > MAX_TASK_CHARS {
             let message = format!("`task_description` must have 1 to {MAX_TASK_CHARS} characters");
@@ -56,24 +68,40 @@ impl Web {
         let accept = HeaderValue::from_static("text/html,application/xhtml+xml,text/*;q=0.9,*/*;q=0.5");
         let fields = HeaderMap::from_iter([(header::ACCEPT, accept)]);
         let response = self.get_judged(cx, HttpRequest { fields, ..HttpRequest::get(url) }, None).await?;
-        let (status, url) = (response.status, response.url.to_string());
-        let readable = readable_text(cx, response).await?;
+        let (status, url) = (response.status, response.url.clone());
+        let mut readable = readable_text(cx, response).await?;
+        let mut fetched_by = FetchedBy::Http;
         if status.is_client_error() || status.is_server_error() {
             cx.warn(format!("The page answered with the status {status}: its text is that of an error page"));
-        } else if readable.has_scripts && readable.text.chars().count() < MIN_TEXT_CHARS {
-            let warning =
-                "The page has almost no text of its own: it is made by scripts, which this server does not run";
-            cx.warn(warning.to_owned());
+        } else if readable.has_scripts {
+            match self.rendered_text(cx, executor, &url).await {
+                Ok(rendered) => (readable, fetched_by) = (rendered, FetchedBy::Browser),
+                Err(reason) if readable.text.chars().count() < MIN_TEXT_CHARS => cx.warn(format!(
+                    "The page has almost no text of its own: it is made by scripts, which were not run ({reason})"
+                )),
+                Err(reason) => tracing::debug!(reason, "a page was not rendered"),
+            }
         }
         let (summary, source) = self.summarize(cx, task, &readable.text).await;
         let summary = if summary.is_empty() { "The page has no text.".to_owned() } else { summary };
         let error_status = (!status.is_success()).then_some(status.as_u16());
-        Ok(BrowsedPage { summary, source, title: readable.title, url, error_status })
+        Ok(BrowsedPage { summary, source, fetched_by, title: readable.title, url: url.to_string(), error_status })
+    }
+
+    /// Returns the text of a page after its scripts have run, or why there is none.
+    async fn rendered_text(&self, cx: &CallCx, executor: &Executor, url: &HttpUrl) -> Result<ReadableText, String> {
+        if !self.options.renders_pages {
+            return Err("the operator has turned the browser off (web.browser)".to_owned());
+        }
+        let page = self.render(cx, executor, url).await.map_err(|error| error.to_string())?;
+        let address = url.to_string();
+        let read = crate::heavy::run(cx, page.len(), move |_| article(&page, &address)).await;
+        read.map_err(|error| error.message)
     }
 
     async fn summarize(&self, cx: &CallCx, task: &str, text: &str) -> (String, SummarySource) {
         if let Some(model) = self.model.as_ref().filter(|_| !text.is_empty()) {
-            match model.summarize(&self.own_client, self.limits(None), task, text).await {
+            match model.summarize(&self.own_client, self.limits(None), cx.correlation(), task, text).await {
                 Ok(summary) => return (summary, SummarySource::Model),
                 Err(error) => {
                     tracing::warn!(%error, "the model for summaries failed");

@@ -86,7 +86,7 @@ impl Web {
         request: HttpRequest,
         timeout: Option<Duration>,
     ) -> Result<HttpResponse> {
-        let limits = self.limits(timeout);
+        let (limits, request) = (self.limits(timeout), request.with_correlation(cx.correlation()));
         if self.options.respects_robots {
             self.robots.check(&self.client, &request.url, limits.deadline).await?;
         }

@@ -74,7 +74,7 @@ impl Web {
             );
         };
         let _slot = self.enter(cx).await?;
-        let request = provider.request(query, count);
+        let request = provider.request(query, count).with_correlation(cx.correlation());
         let response = self.own_client.send_once(request, self.limits(None)).await;
         let response = response.map_err(|error| error.to_tool_error(None, LIMIT_SETTING))?;
         check_status(provider.name(), &response)?;

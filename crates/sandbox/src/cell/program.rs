@@ -26,9 +26,6 @@ use crate::{
     wire::{self, FromCell, JobRequest, Payload, ToProgram},
 };
 
-/// Address space beyond the memory limit. Runtimes reserve far more than they use.
-const ADDRESS_SPACE_EXTRA_BYTES: u64 = 64 << 30;
-
 /// The descriptor from which an interpreter reads its script.
 const SCRIPT_FD: i32 = 3;
 
@@ -123,7 +120,7 @@ fn connect_streams(streams: &[OwnedFd]) -> rustix::io::Result<u32> {
 fn set_limits(limits: &Limits) -> rustix::io::Result<()> {
     let cpu = limits.cpu.as_secs().max(1);
     let exact = |resource, value: u64| limit(resource, value, value);
-    exact(Resource::As, limits.memory_bytes.saturating_add(ADDRESS_SPACE_EXTRA_BYTES))?;
+    exact(Resource::As, limits.memory_bytes.saturating_add(limits.reserved_bytes))?;
     exact(Resource::Data, limits.memory_bytes.saturating_add(limits.memory_bytes / 8))?;
     // The soft limit is reached first, and sends `SIGXCPU`.
     limit(Resource::Cpu, cpu, cpu + 1)?;

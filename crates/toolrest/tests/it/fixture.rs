@@ -7,10 +7,11 @@
 //! `specification` names the source of the example, and `ruling` the decision where the specification is silent or
 //! contradicts itself.
 //!
-//! In every string, `${name}` is replaced by a saved value, `${web}` by the host of `web_pages.rs`, `${workspace}` by the workspace's id, `${access_token}`,
-//! `${viewer_token}` and `${foreign_token}` by the token of the owner, a viewer and a user who is not a member, and
-//! `${root}` by the prefix that makes a path absolute. Expected strings may be patterns: `$uuid`, `$timestamp`, `$sha256`,
-//! `$string`, `$begins:` with the start of a text, and `$positioned:` for a message that may end in ` at line N column M`.
+//! In every string, `${name}` is replaced by a saved value, `${web}` and `${github}` by the hosts of `web_pages.rs` and
+//! `github_host.rs`, `${workspace}` by the workspace's id, `${access_token}`, `${viewer_token}` and `${foreign_token}` by the
+//! token of the owner, a viewer and a user who is not a member, and `${root}` by the prefix that makes a path absolute.
+//! Expected strings may be patterns: `$uuid`, `$timestamp`, `$sha256`, `$string`, `$begins:` with the start of a text, and
+//! `$positioned:` for a message that may end in ` at line N column M`.
 //! An expected object with `"$more": true` may have further fields. Everything else must be equal.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolrest_testkit::{Account, Client, Reply, Request, Workspace};
 
+use crate::github_host::{self, github};
 use crate::on::{On, text_at};
 use crate::toolset::SYSTEM;
 use crate::web_host::WebHost;
@@ -242,7 +244,9 @@ impl Specification {
                 fs::write(folder.join(path), content.bytes()).unwrap();
             }
             assert!(scenario.setup.is_empty(), "the listener has no other toolset for setup calls");
-            let names = BTreeMap::from([("web".to_owned(), WebHost::web().url())]);
+            let names =
+                [("web", WebHost::web().url()), ("github", github().url()), ("workspace", "listener".to_owned())];
+            let names = names.map(|(name, value)| (name.to_owned(), value)).into();
             for (step, exchange) in scenario.exchanges.iter().enumerate() {
                 let Sent::Call(call) = exchange.sent() else { continue };
                 if !matches!(call.by, By::Owner) {
@@ -284,11 +288,16 @@ impl Specification {
         let mut names = BTreeMap::from([
             ("workspace".to_owned(), workspace.id.clone()),
             ("web".to_owned(), WebHost::web().url()),
+            ("github".to_owned(), github().url()),
             ("root".to_owned(), root),
             ("access_token".to_owned(), users.owner.access_token.clone()),
             ("viewer_token".to_owned(), users.viewer.access_token.clone()),
             ("foreign_token".to_owned(), users.stranger.access_token.clone()),
         ]);
+        if self.toolset == "backend" {
+            let token = json!({"value": github_host::TOKEN});
+            workspace.send("PUT", "/secrets/GITHUB_TOKEN", Some(&token)).await.success();
+        }
         for call in &scenario.setup {
             let result = workspace.ok(&call.tool, fill_in(&call.args, &names)).await;
             for (name, pointer) in &call.save {

@@ -1,7 +1,6 @@
 //! The GitHub tools, against a host that plays its API.
 
 use serde_json::json;
-use toolrest_testkit::Server;
 
 use crate::github_host::{FILES, TOKEN, github, pull_request, workspace};
 use crate::on::{On, list_at, text_at, workspace_at};
@@ -16,6 +15,7 @@ async fn a_repository_is_created() {
     assert_eq!(made["repo_url"], format!("{}/octo/repo", github().url()));
     let sent = github().received("/api/v3/user/repos").pop().unwrap();
     assert_eq!(sent.body, r#"{"name":"repo","description":"demo","private":false}"#);
+    assert_eq!(sent.field("x-correlation-id"), Some("test"));
     let made = BACKEND.ok(&workspace, "github_create_repo", json!({"name": "org/hidden"})).await;
     assert_eq!(made["full_name"], "org/hidden");
     let sent = github().received("/api/v3/orgs/org/repos").pop().unwrap();
@@ -121,17 +121,9 @@ async fn failures_of_github_are_told_apart() {
     }
 }
 
-fn with_github(token: &str) -> Server {
-    On::Sqlite
-        .options()
-        .env("TOOLREST__GITHUB__API_URL", &format!("{}/api/v3", github().url()))
-        .env("TOOLREST__GITHUB__TOKEN", token)
-        .start()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_the_local_user_uses_the_token_of_the_settings() {
-    let server = with_github(TOKEN);
+    let server = On::Sqlite.options().env("TOOLREST__GITHUB__TOKEN", TOKEN).start();
     let workspace = workspace_at(&server).await;
     let args = json!({"pr_url": pull_request("octo/private", 77)});
     let message = BACKEND.refused(&workspace, 501, "NOT_CONFIGURED", "github_get_pr_details", args).await;
@@ -145,7 +137,6 @@ async fn rules_name_repositories_and_the_token_is_in_no_record() {
     let server = On::Sqlite
         .options()
         .env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap())
-        .env("TOOLREST__GITHUB__API_URL", &format!("{}/api/v3", github().url()))
         .env("TOOLREST__GITHUB__TOKEN", "ghp_wrong0000000000000000000000000000000")
         .env("TOOLREST__POLICY__RULES", "deny github(secret/*)")
         .env("TOOLREST__LOG__LEVEL", "debug")

@@ -38,7 +38,6 @@ pub async fn workspace() -> Workspace {
             .options()
             .env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap())
             .env("TOOLREST__AUTH__REGISTRATION_OPEN", "true")
-            .env("TOOLREST__GITHUB__API_URL", &format!("{}/api/v3", github().url()))
             .env("TOOLREST__GITHUB__TOKEN", TOKEN)
             .start()
     });
@@ -105,19 +104,24 @@ fn answered(request: &Received, files: &Files) -> Answer {
         ("GET", ["repos", _, "demo", "pulls", "2"]) => ok(json!({
             "title": "Small", "body": null, "state": "closed", "merged": true, "changed_files": 1, "head": {"sha": "22"},
         })),
+        // The pull request of the specification's examples.
+        ("GET", ["repos", _, "repo", "pulls", "1"]) => ok(json!({
+            "title": "PR title", "body": "...", "state": "open", "merged": false, "changed_files": 1, "head": {"sha": "3"},
+        })),
+        ("GET", ["repos", _, "repo", "pulls", "1", "files"]) => ok(json!([{"filename": "a.ts"}])),
         ("GET", ["repos", _, _, "pulls", number @ ("1" | "2"), "files"]) => page(request, number),
-        ("POST", ["repos", owner, name @ "demo", "issues", "1", "comments"]) => {
+        ("POST", ["repos", owner, name @ ("demo" | "repo"), "issues", "1", "comments"]) => {
             let url = format!("{}/{owner}/{name}/pull/1#issuecomment-7", github().url());
             (201, Vec::new(), json!({"id": 7, "html_url": url, "body": body["body"]}))
         }
         ("PUT", ["repos", _, "demo", "pulls", "1", "merge"]) if body["sha"].is_string() => {
             error(409, "Head branch was modified. Review and try the merge again.")
         }
-        ("PUT", ["repos", _, "demo", "pulls", "1", "merge"]) => {
+        ("PUT", ["repos", _, "demo" | "repo", "pulls", "1", "merge"]) => {
             ok(json!({"sha": "abc123", "merged": true, "message": body["merge_method"]}))
         }
         ("PUT", ["repos", _, "demo", "pulls", "2", "merge"]) => error(405, "Pull Request is not mergeable"),
-        (method, ["repos", owner, name @ "demo", "contents", rest @ ..]) => {
+        (method, ["repos", owner, name @ ("demo" | "repo"), "contents", rest @ ..]) => {
             contents(method, &format!("{owner}/{name}/{}", rest.join("/")), &body, files)
         }
         _ => error(404, "Not Found"),
@@ -163,7 +167,8 @@ fn contents(method: &str, path: &str, body: &Value, files: &Files) -> Answer {
                 content.fold(7_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 1000
             );
             files.insert(path.to_owned(), sha);
-            ok(json!({"content": {"path": path}, "commit": {"sha": "7fd1a60b01f91b314f59955a4e4d4e80d8edf11d"}}))
+            let sha = if path.starts_with("org/repo/") { "abc123" } else { "7fd1a60b01f91b314f59955a4e4d4e80d8edf11d" };
+            ok(json!({"content": {"path": path}, "commit": {"sha": sha}}))
         }
         _ => error(404, "Not Found"),
     }

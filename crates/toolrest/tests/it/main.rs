@@ -92,6 +92,7 @@ mod user_command;
 mod watching;
 mod web;
 mod web_approvals;
+mod web_browser;
 mod web_host;
 mod web_pages;
 mod webhooks;

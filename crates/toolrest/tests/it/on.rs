@@ -2,6 +2,7 @@
 
 use std::sync::{Once, OnceLock};
 
+use crate::github_host::github;
 use crate::web_host::{WEB_ADDRESS, WebHost};
 use serde_json::Value;
 use toolrest_testkit::{Account, Backend, Postgres, Server, ServerOptions, Workspace, unique_email};
@@ -108,8 +109,10 @@ pub fn options_on(backend: Backend) -> ServerOptions {
     Server::options(env!("CARGO_BIN_EXE_toolrest"), backend)
         .env("TOOLREST__POLICY__APPROVALS", "off")
         .env("TOOLREST__WEB__ALLOW_PRIVATE", WEB_ADDRESS)
+        .env("TOOLREST__WEB__BROWSER", "false")
         .env("TOOLREST__WEB__SEARCH_PROVIDER", "searxng")
         .env("TOOLREST__WEB__SEARCH_URL", &WebHost::web().url())
+        .env("TOOLREST__GITHUB__API_URL", &format!("{}/api/v3", github().url()))
 }
 
 /// Creates a user and a database workspace on a separate server.

@@ -3,9 +3,11 @@
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
-use toolrest_testkit::{Account, Server, Workspace, eventually, unique_email};
+use toolrest_testkit::{Account, Request, Server, Workspace, eventually, unique_email};
 
 use crate::command::toolrest;
+use crate::denied_paths::Random;
+use crate::github_host::pull_request;
 use crate::on::{On, list_at, text_at, workspace_at};
 use crate::toolset::{BACKEND, SYSTEM};
 
@@ -14,6 +16,7 @@ on_both_databases![
     viewers_strangers_and_keys_do_not,
     programs_get_the_secrets_that_they_name,
     a_planted_secret_appears_nowhere,
+    a_planted_secret_appears_nowhere_in_random_calls,
 ];
 
 const VALUE: &str = "s3cr3t-Xy-0123456789";
@@ -181,6 +184,107 @@ async fn a_planted_secret_appears_nowhere(on: On) {
         assert!(!answer.contains(VALUE) && !answer.contains("s3cr3t-Xy"), "{answer}");
     }
     assert!(answers[0].contains("[secret TOKEN]"), "{}", answers[0]);
+}
+
+/// Makes a random call, often of a program that gets the secret and prints it in some way. Returns its toolset, tool and
+/// arguments.
+fn random_call(random: &mut Random) -> (&'static str, &'static str, Value) {
+    let path = *random.of(&["a.txt", "b/c.txt", "missing", "TOKEN", "."]);
+    let shell = *random.of(&[
+        "echo $TOKEN",
+        "printf '%s' \"$TOKEN\" >&2; exit 3",
+        "env | sort",
+        "cat /proc/self/environ",
+        "exec $TOKEN",
+        "cd \"$TOKEN\"",
+        "$TOKEN",
+        "echo \"a\\\"$TOKEN\\\"b\"",
+        "printf '%s' \"${TOKEN}${TOKEN}${TOKEN}\"",
+        "ls \"/$TOKEN\"; test -n \"$TOKEN\" && false",
+        "declare -p TOKEN",
+        "set -x; true \"$TOKEN\"",
+        "for n in 1 2 3 4 5 6 7 8 9; do printf '%s' \"${TOKEN:0:n}\"; printf '%s\\n' \"${TOKEN:n}\"; done",
+        "kill -9 $$",
+    ]);
+    let python = *random.of(&[
+        "print(T)",
+        "raise ValueError(T)",
+        "import sys; sys.stderr.write(T)",
+        "import sys; sys.exit(T)",
+        "open(T)",
+        "print({'a': [T]}, repr(T))",
+        "import json; print(json.dumps({T: T}))",
+        "import os; os.execvp(T, [T])",
+        "import subprocess; subprocess.run(['printf', '%s', T], check=True)",
+        "import os; [os.write(1, bytes([byte])) for byte in T.encode()]",
+    ]);
+    let python = format!("import os\nT = os.environ['TOKEN']\n{python}");
+    let names = json!(random.of(&[&["TOKEN"][..], &["TOKEN", "GITHUB_TOKEN"], &["TOKEN", "NONE"]]));
+    let arg = *random.of(&["x", "TOKEN", "$TOKEN"]);
+    match random.below(22) {
+        0..=5 => ("backend", "executeShellCommand", json!({"command": shell, "timeout": 5, "secrets": names})),
+        6 | 7 => ("system", "run_code", json!({"language": "bash", "code": shell, "timeout": 5000, "secrets": names})),
+        8..=11 => ("system", "run_code", json!({"language": "python", "code": python, "secrets": names})),
+        12 => ("system", "start_process", json!({"command": shell, "secrets": names})),
+        13 => ("system", "list_processes", json!({})),
+        14 => {
+            ("backend", "data_analyze", json!({"input_file_path": path, "analysis_script": python, "secrets": names}))
+        }
+        15 => ("backend", "github_get_pr_details", json!({"pr_url": pull_request("octo/demo", 1)})),
+        16 => ("backend", "github_create_repo", json!({"name": arg})),
+        17 => ("backend", "memory_save", json!({"key": arg, "value": arg})),
+        18 => ("backend", "memory_search", json!({"query": arg})),
+        19 => ("system", "read_file", json!({"path": path})),
+        20 => ("file", "file.search", json!({"pattern": "s3cr3t", "path": "."})),
+        _ => ("coding", "write", json!({"filePath": path, "content": arg})),
+    }
+}
+
+async fn a_planted_secret_appears_nowhere_in_random_calls(on: On) {
+    const CALLS: usize = 200;
+    let server = on.options().env("TOOLREST__LOG__LEVEL", "trace").env("TOOLREST__POLICY__APPROVALS", "spec").start();
+    let workspace = workspace_at(&server).await;
+    for name in ["TOKEN", "GITHUB_TOKEN"] {
+        set(&workspace, name, VALUE).await;
+    }
+    workspace.write("/a.txt", "text").await;
+    let agent = crate::approvals::key(&workspace).await;
+    let mut random = Random(16);
+    let (mut answers, mut redacted) = (Vec::new(), 0);
+    for n in 0..CALLS {
+        let (toolset, tool, args) = random_call(&mut random);
+        let caller = if n % 3 == 0 { &agent } else { &workspace };
+        let reply = if n % 5 == 0 {
+            workspace.post("/policy/check", &json!({"toolset": toolset, "tool": tool, "args": args})).await
+        } else {
+            let path = format!("/api/v1/workspaces/{}/toolsets/{toolset}", workspace.id);
+            let mut body = json!({"tool": tool, "args": args});
+            if toolset == "backend" {
+                body["correlationId"] = json!("random");
+            }
+            let request = Request::new("POST", &path).bearer(&caller.account.access_token);
+            workspace.account.client.send(request.header("Prefer", "wait=0").json(&body)).await
+        };
+        assert_ne!(reply.status, 500, "{reply}");
+        redacted += usize::from(reply.text.contains("[secret TOKEN]"));
+        answers.push(reply);
+    }
+    for path in ["/calls?limit=1000", "/calls?state=running", "/commits", "/approvals?limit=1000", "/secrets", "/trash"]
+    {
+        answers.push(workspace.get(path).await);
+    }
+    let processes = SYSTEM.ok(&workspace, "list_processes", json!({})).await;
+    for process in list_at(&processes, "/processes") {
+        let args = json!({"id": process["id"]});
+        SYSTEM.ok(&workspace, "wait_process", args.clone()).await;
+        answers.push(workspace.call_of("system", "read_output", &args).await);
+    }
+    for answer in &answers {
+        assert!(!answer.text.contains("s3cr3t-Xy"), "{answer}");
+    }
+    assert!(redacted > 20, "it was printed {redacted} times");
+    assert!(!server.output().contains("s3cr3t-Xy"), "the log contains it");
+    assert_holds_no(&server, VALUE);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

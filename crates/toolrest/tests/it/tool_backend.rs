@@ -25,7 +25,10 @@ async fn ok(client: &Client, tool: &str, args: Value) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_examples_run_at_the_listener_without_a_token() {
     let folder = On::Sqlite.shared().new_folder();
-    let server = options().env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap()).start();
+    let server = options()
+        .env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap())
+        .env("TOOLREST__GITHUB__TOKEN", crate::github_host::TOKEN)
+        .start();
     for fixture in TOOL_BACKEND_EXAMPLES.fixtures {
         TOOL_BACKEND_EXAMPLES.run_at_tool_backend(&server.tool_backend(), &folder, fixture).await;
     }

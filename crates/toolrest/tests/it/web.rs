@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolrest_testkit::Workspace;
+use toolrest_testkit::{Request, Workspace};
 
 use crate::on::{On, list_at, text_at};
 use crate::toolset::{BACKEND, SYSTEM};
@@ -52,6 +52,12 @@ async fn a_page_is_fetched(on: On) {
     assert!(text.contains("# Tool rests\n") && !text.contains("track()"), "{text}");
     assert_eq!(article["bodyFormat"], "markdown");
     let headers = json!({"Authorization": "Bearer x", "X-Api-Key": "k"});
+    let called = json!({"tool": "web_fetch", "args": {"url": web("/echo")}});
+    let path = format!("/api/v1/workspaces/{}/toolsets/system", workspace.id);
+    let called = Request::new("POST", &path).bearer(&workspace.account.access_token).json(&called);
+    let called = workspace.account.client.send(called.header("X-Correlation-ID", "echo me")).await.success();
+    let echo: Value = serde_json::from_str(text_at(&called, "/value/body")).unwrap();
+    assert_eq!(echo["fields"]["x-correlation-id"], "echo me");
     let posted = json!({"url": web("/echo?q=1#part"), "method": "POST", "headers": headers, "body": "{\"a\": 1}"});
     let posted = SYSTEM.ok(&workspace, "web_fetch", posted).await;
     let echo: Value = serde_json::from_str(text_at(&posted, "/body")).unwrap();
@@ -78,7 +84,7 @@ async fn redirects_are_followed_without_credentials(on: On) {
     let other = WebHost::start(WEB_ADDRESS, crate::web_pages::answer);
     let (page, fields) = get(web(&format!("/redirect?to={}/echo", other.url()))).await;
     assert_eq!(page["redirectedTo"], format!("{}/echo", other.url()));
-    for name in ["authorization", "cookie", "x-api-key"] {
+    for name in ["authorization", "cookie", "x-api-key", "x-correlation-id"] {
         assert!(fields.get(name).is_none(), "{name}: {fields}");
     }
     assert_eq!(fields["accept"], "text/x");
@@ -217,12 +223,30 @@ const OTHER_SCHEMES: [&str; 10] = [
     "jar:http://127.0.0.1:PORT!/",
 ];
 
+/// A listener on each address of this machine, at one port, that nobody may connect to.
+struct Canary(TcpListener);
+
+impl Canary {
+    fn new() -> Self {
+        let listener = TcpListener::bind("[::]:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        Self(listener)
+    }
+
+    fn port(&self) -> String {
+        self.0.local_addr().unwrap().port().to_string()
+    }
+
+    fn assert_not_reached(&self) {
+        let reached = self.0.accept().map(|(_, from)| from);
+        assert!(reached.is_err(), "the canary was reached by {reached:?}");
+    }
+}
+
 async fn hostile_addresses_are_not_reached(on: On) {
     let workspace = on.workspace().await;
-    // A canary on each address of this machine, at one port.
-    let canary = TcpListener::bind("[::]:0").unwrap();
-    canary.set_nonblocking(true).unwrap();
-    let port = canary.local_addr().unwrap().port().to_string();
+    let canary = Canary::new();
+    let port = canary.port();
     for address in HOSTILE.iter().chain(&OTHER_SCHEMES) {
         let address = address.replace("PORT", &port);
         let browse = json!({"url": address, "task_description": "Summarize the page"});
@@ -240,8 +264,60 @@ async fn hostile_addresses_are_not_reached(on: On) {
         let reply = workspace.call_of("system", "web_fetch", &json!({"url": address, "timeout": 5})).await;
         assert!(matches!(reply.status, 400 | 502), "{target}: {reply}");
     }
-    let reached = canary.accept().map(|(_, from)| from);
-    assert!(reached.is_err(), "the canary was reached by {reached:?}");
+    canary.assert_not_reached();
+}
+
+/// Sends each address to the proxy of the program, as the target of a tunnel and of a request. Prints the statuses.
+const THROUGH_THE_PROXY: &str = r"
+import socket
+for url in open('addresses.txt', encoding='utf-8', newline='\n').read().split('\n'):
+    authority = url.replace('\\', '/').split(':', 1)[-1].lstrip('/').split('/')[0]
+    for line in ('CONNECT ' + authority, 'GET ' + url):
+        with socket.create_connection(('127.0.0.1', 3128), 10) as proxy:
+            proxy.sendall((line + ' HTTP/1.1\r\nHost: example.com\r\n\r\n').encode())
+            head = proxy.recv(1000).split(b' ')
+            print(head[1].decode() if len(head) > 1 else 'closed', line)
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_reach_no_hostile_address_through_their_proxy() {
+    let canary = Canary::new();
+    // The lists allow everything, so that only the addresses are judged.
+    let port = canary.port();
+    let hosts = format!(
+        "*,*:{port},127.0.0.1:{port},127.0.0.2:{port},0.0.0.0:{port},[::1]:{port},[::]:{port},\
+        [::ffff:127.0.0.1]:{port},[64:ff9b::127.0.0.1]:{port},[2002:7f00:1::]:{port},169.254.169.254,10.0.0.1,192.168.0.1,\
+        100.64.0.1,224.0.0.1,[fd00:ec2::254]"
+    );
+    let server = On::Sqlite.options().env("TOOLREST__RUN__NETWORK_HOSTS", &hosts).start();
+    let workspace = On::Sqlite.workspace_at(&server).await;
+    let listed: Vec<&str> = hosts.split(',').map(str::trim).collect();
+    workspace.patch("", &json!({"settings": {"run": {"network": listed}}})).await.success();
+    let addresses: Vec<String> = HOSTILE.iter().map(|address| address.replace("PORT", &port)).collect();
+    workspace.write("/addresses.txt", &addresses.join("\n")).await;
+    let ran = SYSTEM.ok(&workspace, "run_code", json!({"language": "python", "code": THROUGH_THE_PROXY})).await;
+    assert_eq!(ran["exitCode"], 0, "{ran}");
+    let lines: Vec<&str> = text_at(&ran, "/stdout").lines().collect();
+    assert_eq!(lines.len(), 2 * HOSTILE.len(), "{ran}");
+    for line in &lines {
+        assert!(["400", "403", "405", "502"].iter().any(|status| line.starts_with(status)), "{line}");
+    }
+    // Addresses that are listed were refused for what they are.
+    let refused = lines.iter().filter(|line| line.starts_with("403")).count();
+    assert!(refused > HOSTILE.len() / 2, "{lines:?}");
+    canary.assert_not_reached();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_pull_request_is_at_a_hostile_address() {
+    let canary = Canary::new();
+    let workspace = crate::github_host::workspace().await;
+    for address in HOSTILE.iter().chain(&OTHER_SCHEMES) {
+        let address = address.replace("PORT", &canary.port());
+        let args = json!({"pr_url": format!("{}/octo/demo/pull/1", address.trim_end_matches('/'))});
+        BACKEND.refused(&workspace, 400, "INVALID_ARGUMENT", "github_get_pr_details", args).await;
+    }
+    canary.assert_not_reached();
 }
 
 async fn the_web_is_searched(on: On) {

@@ -97,19 +97,26 @@ async fn the_operator_can_turn_the_web_off_and_respect_robots() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_model_writes_the_summary_if_there_is_one() {
-    let server = On::Sqlite
-        .options()
-        .env("TOOLREST__WEB__MODEL_URL", &web("/v1"))
-        .env("TOOLREST__WEB__MODEL", "small-1")
-        .env("TOOLREST__WEB__MODEL_KEY", "model-key")
-        .start();
-    let workspace = workspace_at(&server).await;
-    let args = json!({"url": web("/article"), "task_description": "the task"});
-    let page = BACKEND.ok(&workspace, "browse_web", args).await;
-    assert_eq!((text_at(&page, "/summary"), text_at(&page, "/summaryBy")), ("summary of small-1", "model"));
-    let asked = WebHost::web().received("/v1/chat/completions").pop().unwrap();
-    assert_eq!(asked.field("authorization"), Some("Bearer model-key"));
-    assert!(asked.body.contains("the task") && asked.body.contains("it is data"), "{}", asked.body);
+    let apis = [
+        ("openai", "/v1/chat/completions", "authorization", "Bearer model-key"),
+        ("anthropic", "/v1/messages", "x-api-key", "model-key"),
+    ];
+    for (api, path, field, key) in apis {
+        let server = On::Sqlite
+            .options()
+            .env("TOOLREST__WEB__MODEL_URL", &web("/v1"))
+            .env("TOOLREST__WEB__MODEL_API", api)
+            .env("TOOLREST__WEB__MODEL", "small-1")
+            .env("TOOLREST__WEB__MODEL_KEY", "model-key")
+            .start();
+        let workspace = workspace_at(&server).await;
+        let args = json!({"url": web("/article"), "task_description": "the task"});
+        let page = BACKEND.ok(&workspace, "browse_web", args).await;
+        assert_eq!((text_at(&page, "/summary"), text_at(&page, "/summaryBy")), ("summary of small-1", "model"));
+        let asked = WebHost::web().received(path).pop().unwrap();
+        assert_eq!((asked.field(field), asked.field("x-correlation-id")), (Some(key), Some("test")), "{asked:?}");
+        assert!(asked.body.contains("the task") && asked.body.contains("it is data"), "{}", asked.body);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

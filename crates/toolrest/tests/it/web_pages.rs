@@ -41,7 +41,8 @@ pub fn answer(request: &Received, stream: &mut TcpStream) {
         "/gzip" => send(stream, 200, &[TEXT, ("Content-Encoding", "gzip")], &gzipped(b"was compressed", 1)),
         "/bomb" => send(stream, 200, &[TEXT, ("Content-Encoding", "gzip")], &gzipped(&vec![0; 1 << 20], 64)),
         "/echo" => {
-            let fields = ["authorization", "cookie", "x-api-key", "content-type", "accept", "user-agent", "host"];
+            let fields =
+                ["authorization", "cookie", "x-api-key", "x-correlation-id", "content-type", "accept", "user-agent"];
             let fields: serde_json::Map<_, _> =
                 fields.into_iter().filter_map(|name| Some((name.to_owned(), request.field(name)?.into()))).collect();
             let echo =
@@ -82,6 +83,14 @@ pub fn answer(request: &Received, stream: &mut TcpStream) {
             let asked: serde_json::Value = serde_json::from_str(&request.body).unwrap();
             let text = format!("summary of {}", asked["model"].as_str().unwrap());
             let answer = json!({"choices": [{"message": {"role": "assistant", "content": text}}]});
+            send(stream, 200, &[], answer.to_string().as_bytes());
+        }
+        "/v1/messages" => {
+            assert_eq!(request.field("anthropic-version"), Some("2023-06-01"));
+            let asked: serde_json::Value = serde_json::from_str(&request.body).unwrap();
+            assert!(asked["system"].is_string() && asked["max_tokens"].is_u64(), "{asked}");
+            let text = format!("summary of {}", asked["model"].as_str().unwrap());
+            let answer = json!({"type": "message", "content": [{"type": "text", "text": text}]});
             send(stream, 200, &[], answer.to_string().as_bytes());
         }
         "/robots.txt" => send(stream, 200, &[TEXT], b"User-agent: *\nDisallow: /private\n"),
