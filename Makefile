@@ -60,14 +60,15 @@ screenshots: console chromium python-venv
 	cd web && npm run --silent screenshots
 
 # Tests the interfaces with programs of others: the suite, the inspector and the Python client of the Model Context Protocol,
-# the libraries of those who make models, generated requests by the OpenAPI description, and our own clients.
+# the libraries of those who make models, generated requests by the OpenAPI description, GitHub's description of its API,
+# and our own clients.
 test-interop: sandbox-tools interop
 	cargo build --locked --package toolrest
 	target/interop/python/bin/python -m pytest interop --quiet -p no:cacheprovider --durations 5 $(ARGS)
 
 # Installs those programs below target/, in the versions of the lock files in interop/.
 INTEROP := target/interop
-interop: $(INTEROP)/python/installed $(INTEROP)/npm/installed
+interop: $(INTEROP)/python/installed $(INTEROP)/npm/installed $(INTEROP)/github/installed
 
 $(INTEROP)/python/installed: interop/requirements.txt
 	@$(MAKE) --no-print-directory python-venv
@@ -85,6 +86,12 @@ $(INTEROP)/npm/installed: interop/package.json interop/package-lock.json
 	rm -rf $(INTEROP)/npm && mkdir -p $(INTEROP)/npm
 	cp interop/package.json interop/package-lock.json $(INTEROP)/npm
 	cd $(INTEROP)/npm && npm ci --ignore-scripts --no-audit --no-fund
+	touch $@
+
+$(INTEROP)/github/installed: interop/github/package.json interop/github/package-lock.json $(INTEROP)/npm/installed
+	rm -rf $(INTEROP)/github && mkdir -p $(INTEROP)/github
+	cp interop/github/package.json interop/github/package-lock.json $(INTEROP)/github
+	cd $(INTEROP)/github && npm ci --ignore-scripts --no-audit --no-fund
 	touch $@
 
 # Rewrites the types of the clients from the OpenAPI description.
