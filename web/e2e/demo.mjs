@@ -17,11 +17,11 @@ export async function demo(server, account) {
     {
       name: 'activity',
       path: at('activity'),
-      prepare: (page) => page.getByRole('row').filter({ hasText: 'edit' }).first().waitFor(),
+      prepare: (page) => page.getByRole('row').nth(9).waitFor(),
     },
     {
       name: 'call',
-      path: at('activity'),
+      path: at('activity?tool=edit'),
       prepare: async (page) => {
         await page.getByRole('row').filter({ hasText: '/docs/deploy.md' }).first().click();
         await page.getByRole('region', { name: 'What the call changed' }).waitFor();
