@@ -35,7 +35,8 @@ impl OperatedServer {
             On::Sqlite | On::Folder | On::FolderOfUser => Backend::Sqlite,
             On::Postgres | On::FolderOnPostgres => Backend::Postgres(Postgres::shared().create_database()),
         };
-        let server = options_on(backend.clone()).start();
+        // What a process changed is not committed meanwhile, so a refused commit does not end it.
+        let server = options_on(backend.clone()).env("TOOLREST__RUN__BACKGROUND_COMMIT_MS", "600000").start();
         let arguments = match backend {
             Backend::Sqlite => vec!["--data-dir".to_owned(), server.data_folder().to_str().unwrap().to_owned()],
             Backend::Postgres(url) => vec!["--database-url".to_owned(), url],
