@@ -179,6 +179,29 @@ test('a remembered denial refuses the same without asking', async () => {
   await page.end();
 });
 
+test('a denial can become a rule, which only owners make', async () => {
+  const { account, workspace, page, detail } = await opened();
+  const editor = await makeAccount(running.server);
+  const member = { email: editor.email, role: 'editor' };
+  await call(running.server, 'POST', `/workspaces/${workspace.id}/members`, { token: account.token, body: member });
+  const id = await overwrite(workspace);
+  const second = await openPage(running);
+  await signIn(second, editor);
+  await second.goto(`/w/${workspace.id}/approvals/${id}`);
+  await second.getByText('Only owners change the rules of the workspace.').waitFor();
+  assert.ok(await second.getByLabel('Always').isDisabled());
+  await detail.getByRole('button', { name: 'Deny…' }).click();
+  await detail.getByText('Always').click();
+  await detail.getByText('deny write(docs/a.md)').waitFor();
+  await detail.getByRole('button', { name: 'Deny the call' }).click();
+  await detail.getByText(/Denied by/).waitFor();
+  await second.getByText(/Denied by/).waitFor();
+  const { short } = await call(running.server, 'GET', `/workspaces/${workspace.id}/rules`, { token: account.token });
+  assert.deepEqual(short, ['deny write(docs/a.md)']);
+  await second.end();
+  await page.end();
+});
+
 test('wrong arguments cannot be approved, and what is typed survives a reload', async () => {
   const { account, workspace, page, detail, diff } = await opened();
   const id = await overwrite(workspace);
