@@ -12,7 +12,7 @@ run:
 	@$(MAKE) --no-print-directory python-venv || echo "continuing without python3-venv" >&2
 	@[ -x target/fast-build/toolrest ] || echo "Building the server. The first build takes some minutes on two cores."
 	cargo build --locked --profile fast-build --package toolrest
-	target/fast-build/toolrest serve --setup-python $(ARGS)
+	TOOLREST__RUN__HOST_TOOLCHAINS=$${TOOLREST__RUN__HOST_TOOLCHAINS:-true} target/fast-build/toolrest serve --setup-python $(ARGS)
 
 # Puts the command on the path, for the commands of the documentation.
 install:
@@ -165,7 +165,7 @@ python: python-venv
 
 # Rewrites the reference pages from the code and from calls to a real server; a test fails when they are out of date.
 docs: python
-	TOOLREST_WRITE_DOCS=1 cargo test --package toolrest --test it reference
+	TOOLREST_WRITE_DOCS=1 cargo test --workspace --test it reference
 
 clean:
 	cargo clean

@@ -70,6 +70,20 @@ pub struct FolderHandle {
     pub path: PathBuf,
 }
 
+/// The home directory of the programs of a workspace, which stays between programs. It is not emptied while this exists.
+pub struct ProgramHome {
+    /// The folder.
+    pub folder: FolderHandle,
+    _in_use: Box<dyn Send + Sync>,
+}
+
+impl ProgramHome {
+    /// Creates a home directory that is in use until `in_use` is dropped.
+    pub fn new(folder: FolderHandle, in_use: impl Send + Sync + 'static) -> Self {
+        Self { folder, _in_use: Box::new(in_use) }
+    }
+}
+
 /// The folder or overlay that a program runs on.
 #[derive(Clone, Debug)]
 pub enum ExecutionRoot {

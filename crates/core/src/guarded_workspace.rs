@@ -3,8 +3,8 @@
 use crate::{
     Action, CallCx, Change, Changeset, Checkout, CheckoutMode, CheckoutOptions, Commit, CommitId, CommitInfo, Content,
     Depth, Entry, ErrorKind, Expect, FeedCursor, FeedPage, FeedSources, File, FileEvents, FileId, Find, FindResult,
-    Guard, History, Listing, OpenFile, Page, PathFilter, Preview, PreviewedChange, Result, Search, SearchResult,
-    ToolError, Version, VersionId, Workspace, WsPath,
+    Guard, History, Listing, OpenFile, Page, PathFilter, Preview, PreviewedChange, ProgramHome, Result, Search,
+    SearchResult, ToolError, Version, VersionId, Workspace, WsPath,
 };
 use async_trait::async_trait;
 use std::sync::{Arc, PoisonError};
@@ -251,6 +251,10 @@ impl Workspace for GuardedWorkspace {
             return Err(ToolError::new(ErrorKind::InvalidArgument, message));
         }
         self.workspace.check_out(options).await
+    }
+
+    async fn program_home(&self) -> Result<Option<ProgramHome>> {
+        self.workspace.program_home().await
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {

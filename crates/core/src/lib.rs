@@ -61,7 +61,7 @@ pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Exp
 pub use chat::chat_text;
 pub use checkout::{
     Attribution, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ExecutionRoot, FolderHandle, KeepLimits, LeftOut,
-    LeftOutReason, ProgramChange, ProgramChangeKind, ProgramConflict,
+    LeftOutReason, ProgramChange, ProgramChangeKind, ProgramConflict, ProgramHome,
 };
 pub use content::{Content, ContentHash, ContentHasher, EncodedText, FileType, Form};
 pub use encoding::{BYTE_ORDER_MARK, Decoder, Encoding, EncodingDetector, NotText};

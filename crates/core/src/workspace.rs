@@ -2,8 +2,8 @@
 
 use crate::{
     Access, CallCx, CallId, Changeset, Checkout, CheckoutOptions, Commit, CommitId, Content, ContentHash, Effect,
-    ErrorKind, FeedCursor, FeedPage, FeedSources, FileEvents, FileId, FileType, Find, FindResult, History, Result,
-    Search, SearchResult, Timestamp, ToolError, UserId, VersionId, WsPath,
+    ErrorKind, FeedCursor, FeedPage, FeedSources, FileEvents, FileId, FileType, Find, FindResult, History, ProgramHome,
+    Result, Search, SearchResult, Timestamp, ToolError, UserId, VersionId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -91,6 +91,12 @@ pub trait Workspace: History {
     async fn check_out(&self, _options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
         self.authorise().await?;
         Err(ToolError::new(ErrorKind::Unavailable, "Programs cannot run in this workspace"))
+    }
+
+    /// Returns the home directory for a program, if the workspace keeps one. Called after `check_out`, which checks the
+    /// caller's rights.
+    async fn program_home(&self) -> Result<Option<ProgramHome>> {
+        Ok(None)
     }
 
     /// Applies all of the changes, or none.

@@ -6,9 +6,11 @@
 
 mod removal;
 mod scan;
+mod size;
 
 pub use removal::remove_tree;
 pub use scan::{IgnoreStatus, ScanVisitor};
+pub use size::tree_size;
 
 use std::{
     ffi::{OsStr, OsString},

@@ -28,7 +28,7 @@ pub use change::{
     AppliedChange, Change, CommitOptions, CommitResult, Contents, Effect, Expect, HardLinks, Parents, Replace,
     Repositories, SymbolicLinks,
 };
-pub use checkout_dir::{CheckoutDir, IgnoreStatus, ScanVisitor, remove_tree};
+pub use checkout_dir::{CheckoutDir, IgnoreStatus, ScanVisitor, remove_tree, tree_size};
 pub use commit::{FolderLock, Outcome, Record, Recovered};
 pub use error::{Error, ErrorKind, Result};
 pub use git::{is_git, leads_into as leads_into_repository};

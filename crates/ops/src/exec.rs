@@ -3,6 +3,7 @@
 //! The files are checked out, the program runs on them in the sandbox, and its changes are checked in as one commit.
 
 mod browser;
+mod cell;
 mod errors;
 mod limits;
 mod network;
@@ -15,6 +16,7 @@ mod secrets;
 mod shell_commands;
 
 pub(crate) use browser::RenderError;
+pub use cell::{PYTHON, Toolchains, WORKSPACE};
 pub use limits::{ExecLimits, RequestedLimits};
 pub use network::NetworkOptions;
 pub use output_log::OutputPiece;
@@ -24,6 +26,7 @@ pub use run_counts::RunOutcome;
 pub use shell_commands::simple_commands;
 pub use toolrest_sandbox::{Language, Layer, Limit, LimitEnforcers, Limits as SandboxLimits};
 
+use crate::exec::cell::{CellContents, cell_spec};
 use crate::exec::errors::{lacks_overlay, to_tool_error};
 use crate::exec::run_counts::RunCounts;
 use crate::exec::run_to_completion::RunToCompletion;
@@ -38,12 +41,11 @@ use std::{
 };
 use tokio::sync::{OnceCell, oneshot};
 use toolrest_core::{
-    CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, ExecutionRoot, FairQueue, FolderHandle,
-    Intent, KeepLimits, NoSecrets, QueueDepth, QueueLimits, QueueSlot, Result, Secrets, ToolError,
+    CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, ExecutionRoot, FairQueue, Intent,
+    KeepLimits, NoSecrets, ProgramHome, QueueDepth, QueueLimits, QueueSlot, Result, Secrets, ToolError,
 };
 use toolrest_sandbox::{
-    Access, CellSpec, Interpreter, Limits, Mount, Options, Pool, PoolOptions, PoolRefill, Report, RunningJob, Sandbox,
-    Script, Source, Stdin,
+    Interpreter, Limits, Options, Pool, PoolOptions, PoolRefill, Report, RunningJob, Sandbox, Script, Stdin,
 };
 use tracing::Instrument;
 
@@ -59,11 +61,6 @@ pub fn exec_intent(language: &str, code: &str) -> Intent {
         inputs: Vec::new(),
     }
 }
-
-/// The path at which a program sees the workspace's files. It is also its working directory.
-pub const WORKSPACE: &str = toolrest_core::WORKSPACE_MOUNT;
-/// The path at which a program sees the Python environment with the data libraries.
-pub const PYTHON: &str = "/opt/toolrest/python";
 
 /// Delay before the next idle interpreter is started. Starting one takes a processor, so the answer is sent first.
 const REFILL_DELAY: Duration = Duration::from_millis(1);
@@ -90,6 +87,8 @@ pub struct ExecOptions {
     pub accept_missing: BTreeSet<Layer>,
     /// The Python environment with the data libraries, which may be created while the server runs.
     pub python: Option<PythonEnvironment>,
+    /// Compilers and interpreters outside of `/usr`.
+    pub toolchains: Toolchains,
 }
 
 impl Default for ExecOptions {
@@ -103,6 +102,7 @@ impl Default for ExecOptions {
             without_overlay: WithoutOverlay::Refuse,
             accept_missing: BTreeSet::new(),
             python: None,
+            toolchains: Toolchains::default(),
         }
     }
 }
@@ -178,6 +178,8 @@ struct RunTerms {
     hosts: Option<AllowList>,
     /// The secrets in its environment.
     secrets: ProgramSecrets,
+    /// Its home directory, if it is one that stays.
+    home: Option<ProgramHome>,
 }
 
 /// A started program.
@@ -193,6 +195,8 @@ type Disconnected = oneshot::Receiver<()>;
 /// The report of an ended program, and the refill of the interpreter pool, which runs after the answer was sent.
 struct FinishedRun {
     report: Report,
+    /// The hosts that it asked for and may not reach.
+    refused_hosts: Vec<String>,
     after: PoolRefill,
 }
 
@@ -362,7 +366,7 @@ impl Executor {
         let secrets = self.secrets_of(cx, program).await?;
         let redaction = Redaction::of(&secrets)?;
         let mut checkout = self.check_out(cx, CheckoutMode::Isolated).await?;
-        let terms = self.terms(cx, &*checkout, requested, secrets);
+        let terms = self.terms(cx, &*checkout, requested, secrets).await?;
         let mut ended = ready.run(&self.options, &checkout.execution_root(), program, &terms, &mut gone).await;
         if let Err(toolrest_sandbox::Error::SetUp(_)) = ended {
             // The program did not start. Its idle interpreter may have been set up while another program had made the
@@ -381,10 +385,17 @@ impl Executor {
             Ok(None) => RunOutcome::Cancelled,
             Err(_) => RunOutcome::Error,
         });
-        let Some(FinishedRun { mut report, after }) = ended.map_err(|error| to_tool_error(&error))? else {
+        let Some(FinishedRun { mut report, refused_hosts, after }) = ended.map_err(|error| to_tool_error(&error))?
+        else {
             return Err(caller_disconnected());
         };
         redaction.apply(&mut report);
+        if !refused_hosts.is_empty() {
+            cx.warn(format!(
+                "The program may not reach {}; the owner of the workspace can allow hosts (settings.run.network)",
+                refused_hosts.join(", ")
+            ));
+        }
         match checkout.finish(cx).await {
             Ok(checked_in) => Ok((RunResult { report, checked_in }, after)),
             // The output is reported although the changes are lost.
@@ -392,20 +403,23 @@ impl Executor {
         }
     }
 
-    /// Returns the limits and hosts of a program in the workspace.
-    fn terms(
+    /// Returns the limits, hosts and home directory of a program in the workspace.
+    async fn terms(
         &self,
         cx: &CallCx,
         checkout: &dyn Checkout,
         requested: RequestedLimits,
         secrets: ProgramSecrets,
-    ) -> RunTerms {
+    ) -> Result<RunTerms> {
+        // What other programs left in the home directory must not get at secrets that were not meant for them.
+        let home = if secrets.is_empty() { cx.workspace.program_home().await? } else { None };
         let settings = &checkout.settings().run;
-        RunTerms {
+        Ok(RunTerms {
             limits: self.options.limits.of(cx, settings, requested),
             hosts: self.options.network.hosts_of(settings),
             secrets,
-        }
+            home,
+        })
     }
 
     /// Returns the started sandbox. If it could not be started, it is tried again from time to time.
@@ -470,7 +484,7 @@ impl Ready {
             return Ok(None);
         }
         let started = self.start(options, root, program, terms, Stdin::Empty).await?;
-        let Started { mut running, proxy: _proxy } = started;
+        let Started { mut running, proxy } = started;
         let after = running.take_refill();
         let mut is_connected = true;
         loop {
@@ -483,7 +497,8 @@ impl Ready {
             }
         }
         let report = running.wait().await?;
-        Ok(is_connected.then_some(FinishedRun { report, after }))
+        let refused_hosts = proxy.as_ref().map(Proxy::refused_hosts).unwrap_or_default();
+        Ok(is_connected.then_some(FinishedRun { report, refused_hosts, after }))
     }
 
     /// Starts a program.
@@ -513,57 +528,16 @@ impl Ready {
             env: env.map(|(name, value)| (name.into(), value.into())).collect(),
             stdin,
         };
-        let spec = cell_spec(root, python, &terms.limits)?;
+        let (toolchains, home) = (&options.toolchains, terms.home.as_ref().map(|home| &home.folder));
+        let spec = cell_spec(&CellContents { root, python, toolchains, home }, &terms.limits)?;
         let Some(hosts) = &terms.hosts else {
+            let spec = network::without_network(spec);
             return Ok(Started { running: self.pool.run(&spec, &interpreter, script).await?, proxy: None });
         };
         let mut running = self.pool.run(&network::with_proxy(spec), &interpreter, script).await?;
         let proxy = options.network.serve(running.listener().await?, hosts.clone());
         Ok(Started { running, proxy: Some(proxy) })
     }
-}
-
-/// Describes the cell of a program: the workspace's files, and the data libraries if there are any.
-fn cell_spec(root: &ExecutionRoot, python: Option<&Path>, limits: &Limits) -> toolrest_sandbox::Result<CellSpec> {
-    let mut spec = match root {
-        ExecutionRoot::Folder(folder) => CellSpec::new(source(folder)?, WORKSPACE),
-        ExecutionRoot::Shared { folder, read_only } => {
-            let (folder, target) = (source(folder)?, WORKSPACE.into());
-            let (source, access) = (folder.clone(), Access::ReadWrite);
-            let frozen = read_only.iter().map(|path| path.clone().into_os_string()).collect();
-            let mount = Mount::Folder { source, target, access, frozen };
-            CellSpec { mounts: vec![mount], ..CellSpec::new(folder, WORKSPACE) }
-        }
-        ExecutionRoot::Overlay { lower, private } => {
-            let (lower, private) = (vec![source(lower)?], source(private)?);
-            let mount = Mount::Overlay { lower, private: private.clone(), target: WORKSPACE.into() };
-            CellSpec { mounts: vec![mount], ..CellSpec::new(private, WORKSPACE) }
-        }
-    };
-    if let Some(python) = python {
-        let mount = Mount::Folder {
-            // The path is the operator's. It is opened each time, because the environment can be replaced.
-            source: Source::open(python)?,
-            target: PYTHON.into(),
-            access: Access::ReadOnly,
-            frozen: Vec::new(),
-        };
-        spec = spec.mount(mount);
-    }
-    let spec = spec
-        // Files in the home directory do not belong to the workspace.
-        .env("HOME", "/tmp")
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        // Without buffering, the output of a killed program is complete.
-        .env("PYTHONUNBUFFERED", "1")
-        .env("MPLBACKEND", "Agg")
-        .limits(limits.clone());
-    Ok(spec)
-}
-
-/// Converts a folder for the sandbox. Errors name it as programs see it, because callers read them.
-fn source(folder: &FolderHandle) -> toolrest_sandbox::Result<Source> {
-    Source::from_descriptor(Arc::clone(&folder.descriptor), WORKSPACE)
 }
 
 /// Creates the error for a call whose caller disconnected.
@@ -586,7 +560,3 @@ fn with_output(error: ToolError, report: &Report) -> ToolError {
         .detail("stderr", report.stderr.text())
         .detail("exitCode", report.exit.code())
 }
-
-#[cfg(test)]
-#[path = "exec_tests.rs"]
-mod exec_tests;

@@ -36,6 +36,8 @@ impl Job {
 pub struct CellSpec {
     /// Mounts, in this order. Apart from them the cell has only the system, read-only, and an empty `/tmp`.
     pub mounts: Vec<Mount>,
+    /// Symbolic links outside of the mounts.
+    pub links: Vec<Link>,
     /// The working folder, as a path in the cell.
     #[serde(with = "bytes")]
     pub cwd: PathBuf,
@@ -49,16 +51,20 @@ impl CellSpec {
     /// Returns a cell with one writable folder, which is also the working folder.
     pub fn new(folder: Source, target: impl Into<PathBuf>) -> Self {
         let target = target.into();
+        let mount =
+            Mount::Folder { source: folder, target: target.clone(), access: Access::ReadWrite, frozen: Vec::new() };
+        Self::on(mount)
+    }
+
+    /// Returns a cell whose working folder is a mount.
+    pub fn on(mount: Mount) -> Self {
+        let target = mount.target().to_owned();
         let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("TMPDIR", "/tmp")];
         let mut env: Vec<(OsString, OsString)> = env.map(|(name, value)| (name.into(), value.into())).into();
         env.push(("HOME".into(), target.clone().into()));
         Self {
-            mounts: vec![Mount::Folder {
-                source: folder,
-                target: target.clone(),
-                access: Access::ReadWrite,
-                frozen: Vec::new(),
-            }],
+            mounts: vec![mount],
+            links: Vec::new(),
             cwd: target,
             env,
             network: Network::None,
@@ -108,6 +114,15 @@ impl CellSpec {
     pub(crate) fn has_overlay(&self) -> bool {
         self.mounts.iter().any(|mount| matches!(mount, Mount::Overlay { .. }))
     }
+}
+
+/// A symbolic link in the cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    #[serde(with = "bytes")]
+    pub path: PathBuf,
+    #[serde(with = "bytes")]
+    pub target: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -35,7 +35,7 @@ mod sys;
 mod wire;
 
 pub use error::{Error, Result};
-pub use job::{Access, CellSpec, Job, Mount, Network, Stdin};
+pub use job::{Access, CellSpec, Job, Link, Mount, Network, Stdin};
 pub use launcher::launcher_main;
 pub use limits::{Enforcer, Limit, LimitEnforcers, Limits};
 pub use output::CapturedOutput;

@@ -26,6 +26,7 @@ mod server;
 pub mod settings;
 mod sign_ins;
 pub mod tool_backend;
+pub mod toolchains;
 mod upkeep;
 mod webhooks;
 

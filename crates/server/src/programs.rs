@@ -4,6 +4,7 @@ use crate::agent;
 use crate::outside::Outside;
 use crate::python;
 use crate::settings::{Run, Settings, WithoutOverlay};
+use crate::toolchains;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use toolrest_core::{KeepLimits, Memories, QueueLimits, Secrets, Sessions};
 use toolrest_ops::exec::{
@@ -92,6 +93,7 @@ fn options(settings: &Settings) -> ExecOptions {
         },
         accept_missing: if run.accept_missing_landlock { BTreeSet::from([Layer::Landlock]) } else { BTreeSet::new() },
         python: Some(PythonEnvironment::new(python::folder(settings))),
+        toolchains: toolchains::of(settings),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::python;
 use crate::secrets::SecretVault;
 use crate::settings::Settings;
 use crate::sign_ins;
+use crate::toolchains;
 use crate::upkeep::{self, Upkeep};
 use crate::webhooks::{ReportingRecorder, Webhooks};
 use serde::Serialize;
@@ -35,7 +36,8 @@ use toolrest_ops::exec::{Executor, Processes};
 use toolrest_store::{Instance, Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};
 use toolrest_toolsets::Services;
 use toolrest_workspaces::{
-    AllowedRoot, FolderOptions, GuardedPath, HistoryLimits, Repositories, Scratch, StoredWorkspaces,
+    AllowedRoot, CacheLimits, FolderOptions, GuardedPath, HistoryLimits, ProgramCaches, Repositories, Scratch,
+    StoredWorkspaces,
 };
 use uuid::Uuid;
 
@@ -57,6 +59,8 @@ pub struct Runtime {
     pub(crate) agent_keys: AgentKeys,
     /// Uses of agent keys that are not stored yet.
     pub(crate) key_uses: Arc<KeyUses>,
+    /// The home directories of programs, if they are kept.
+    pub(crate) caches: Option<Arc<ProgramCaches>>,
     pub(crate) passwords: Passwords,
     pub(crate) records: Arc<WriteBehind>,
     pub(crate) webhooks: Webhooks,
@@ -136,6 +140,17 @@ pub enum StartError {
         /// Why.
         source: std::io::Error,
     },
+    /// Programs would see the data folder.
+    #[error(
+        "run.read_only has {folder}, which shows programs the data folder {data_dir}; choose another folder, or move the data \
+         with --data-dir"
+    )]
+    ShowsDataDir {
+        /// The folder.
+        folder: String,
+        /// The data folder.
+        data_dir: String,
+    },
     /// A folder of the settings cannot be opened.
     #[error("cannot use the folder {path}: {source}")]
     Folder {
@@ -175,6 +190,7 @@ impl Runtime {
     /// Opens a runtime like [`Runtime::open`], with toolsets and an approver of the program.
     pub async fn open_with(settings: Settings, options: RuntimeOptions) -> Result<Self, StartError> {
         create_data_dir(&settings)?;
+        toolchains::check(&settings)?;
         let store = open_store(&settings).await?;
         let secret = match &settings.jwt.secret {
             Some(secret) => secret.clone(),
@@ -187,6 +203,11 @@ impl Runtime {
         let workspaces = workspaces
             .with_read_budget(settings.limits.in_flight_bytes, settings.limits.response_bytes)
             .with_check_in_budget(settings.run.keep_bytes);
+        let caches = program_caches(&settings);
+        let workspaces = match &caches {
+            Some(caches) => workspaces.with_caches(Arc::clone(caches)),
+            None => workspaces,
+        };
         let workspaces = Arc::new(workspaces);
         let passwords = Passwords::new()?;
         let redactor = Redactor::new(store.secret("records", &fresh_secret()?).await?.as_bytes());
@@ -231,6 +252,7 @@ impl Runtime {
             instance: instance.clone(),
             tokens: Arc::clone(&tokens),
             processes: Arc::clone(&processes),
+            caches: caches.clone(),
             settings: settings.clone(),
             leader: LockFile::open(&settings.server.data_dir.join("upkeep.lock")),
         };
@@ -248,6 +270,7 @@ impl Runtime {
             engine,
             store,
             workspaces,
+            caches,
             executor,
             processes,
             secrets,
@@ -470,6 +493,19 @@ fn quotas(settings: &Settings) -> Quotas {
 fn open_scratch(settings: &Settings) -> Result<Scratch, StartError> {
     let folder = settings.server.data_dir.join("checkouts");
     Scratch::open(&folder).map_err(|source| StartError::DataDir { path: folder.display().to_string(), source })
+}
+
+/// Returns the home directories that programs keep between runs, if the operator wants them.
+fn program_caches(settings: &Settings) -> Option<Arc<ProgramCaches>> {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let run = &settings.run;
+    let limits = CacheLimits {
+        workspace_bytes: run.cache_bytes,
+        account_bytes: run.cache_bytes_per_account,
+        idle: DAY * run.cache_days,
+    };
+    let folder = settings.server.data_dir.join("caches");
+    (run.cache_bytes > 0).then(|| Arc::new(ProgramCaches::new(folder, limits)))
 }
 
 /// Warns if anybody can register while programs of different accounts are not isolated from each other.

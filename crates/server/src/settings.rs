@@ -238,6 +238,18 @@ settings! {
         without_overlay: WithoutOverlay = WithoutOverlay::Refuse, Accepts::OneOf("refuse, in_place");
         /// Whether programs may run on a kernel without Landlock, which is one layer of isolation less.
         accept_missing_landlock: bool = false, Accepts::Switch;
+        /// Whether programs may use the compilers and interpreters that the server's own `PATH` shows: those of rustup, pyenv, nvm and the like in the home directory, and folders outside of it. Default with `--dir`: true.
+        host_toolchains: bool = false, Accepts::Switch;
+        /// Folders that programs see at the same path, read-only, besides `/usr`.
+        read_only: Vec<PathBuf> = Vec::new(), Accepts::Folders;
+        /// Folders of programs that are searched before the system's.
+        path: Vec<PathBuf> = Vec::new(), Accepts::Folders;
+        /// Maximum size of the home directory that the programs of a workspace keep between runs; if it is larger, it is emptied when no program uses it. 0 gives every program an empty one.
+        cache_bytes: u64 = 4 << 30, Accepts::Whole(0, 1024 * GIB);
+        /// Maximum size of these home directories of one account together; those that were used longest ago are emptied first.
+        cache_bytes_per_account: u64 = 8 << 30, Accepts::Whole(0, 1024 * GIB);
+        /// Days after which a home directory that was not used is emptied.
+        cache_days: u32 = 30, Accepts::Whole(1, 3650);
         /// Folder of the Python environment of the data tools. Default: `python` in the data folder.
         python_dir: Option<PathBuf> = None, Accepts::Folder;
         /// Maximum number of background processes at once in one workspace.
@@ -739,6 +751,10 @@ impl LoadedSettings {
         if !self.origins.contains_key("auth.registration_open") {
             self.settings.auth.registration_open = false;
             self.origins.insert("auth.registration_open", ORIGIN.to_owned());
+        }
+        if !self.origins.contains_key("run.host_toolchains") {
+            self.settings.run.host_toolchains = true;
+            self.origins.insert("run.host_toolchains", ORIGIN.to_owned());
         }
         if let Some(data_dir) = own_data_dir(environment)
             && !self.origins.contains_key("server.data_dir")

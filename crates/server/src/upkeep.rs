@@ -12,6 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use toolrest_core::{Action, ErrorKind, Result, Timestamp, ToolError, now};
 use toolrest_ops::exec::Processes;
 use toolrest_store::{Instance, Purge, Purged, Store, StoreError};
+use toolrest_workspaces::ProgramCaches;
 
 const MAINTAIN_INTERVAL: Duration = Duration::from_secs(2);
 /// Delay after a failure to renew versions.
@@ -36,6 +37,8 @@ pub(crate) struct Upkeep {
     pub(crate) tokens: Arc<AccessTokens>,
     pub(crate) processes: Arc<Processes>,
     pub(crate) key_uses: Arc<KeyUses>,
+    /// The home directories of programs, if they are kept.
+    pub(crate) caches: Option<Arc<ProgramCaches>>,
     pub(crate) settings: Settings,
     /// This process.
     pub(crate) instance: Instance,
@@ -68,6 +71,11 @@ pub(crate) async fn run(upkeep: Upkeep) {
     let purge = || async {
         if upkeep.leader.try_hold() {
             purge_expired(store, &upkeep.settings).await;
+            if let Some(caches) = &upkeep.caches
+                && let Err(error) = caches.sweep(store).await
+            {
+                log_retry(&error, "could not check the home directories of programs; will retry");
+            }
         }
     };
     let renew = async {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use tempfile::TempDir;
-use toolrest::{python, settings::Settings};
+use toolrest::{python, settings::Settings, toolchains};
 use toolrest_sandbox::{CellSpec, Interpreter, Job, Language, Layer, Mount, Options, Sandbox, Source, State};
 
 use crate::setup;
@@ -28,6 +28,8 @@ pub(crate) async fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
             }
         }
     }
+    table.section("Toolchains");
+    add_toolchains(&mut table, settings);
     table.section("Data tools");
     check_python_environment(&mut table, &python::folder(settings));
     print!("{table}");
@@ -110,6 +112,29 @@ async fn run_in(sandbox: &Sandbox, place: toolrest_sandbox::Result<CellSpec>) ->
         Ok(report) if report.success() => Ok(()),
         Ok(report) => Err(format!("a program could not write a file: {}", report.stderr.text().trim_end())),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Adds the compilers and interpreters of the `PATH` that are outside of `/usr`, and the settings that show them to programs.
+fn add_toolchains(table: &mut Table, settings: &Settings) {
+    let found = toolchains::found(settings, &|name| std::env::var_os(name));
+    let run = &settings.run;
+    for folder in &found.path {
+        let is_shown = run.host_toolchains || run.path.contains(folder);
+        table.row("programs", if is_shown { State::Present } else { State::Missing }, folder.display());
+        if !is_shown {
+            table.remedy("Show it to programs with the setting run.host_toolchains = true, or with the lines below.");
+        }
+    }
+    if found.path.is_empty() {
+        table.row("programs", State::Present, "the PATH has none outside of /usr, which programs see");
+    } else if !run.host_toolchains && run.read_only.is_empty() {
+        let list = |paths: &[PathBuf]| {
+            let quoted: Vec<String> = paths.iter().map(|path| format!("{:?}", path.display().to_string())).collect();
+            quoted.join(", ")
+        };
+        table.row("settings", State::Unknown, format!("[run] read_only = [{}]", list(&found.folders)));
+        table.remedy(format!("path = [{}]", list(&found.path)));
     }
 }
 

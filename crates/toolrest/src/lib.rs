@@ -36,7 +36,7 @@ pub use toolrest_core as core;
 pub use toolrest_sandbox::launcher_main;
 pub use toolrest_server::{
     ApprovalRequest, Approver, ApproverDecision, InProcessServer, Local, Runtime, RuntimeOptions, Server, StartError,
-    mcp, operator, python, settings, sign_ins_folder, start_logging,
+    mcp, operator, python, settings, sign_ins_folder, start_logging, toolchains,
 };
 pub use toolrest_store as store;
 pub use toolrest_toolsets as toolsets;

@@ -3,12 +3,13 @@
 use crate::check_in_room::CheckInBudget;
 use crate::checkout::{self, WorkingCopyPool};
 use crate::discovery;
+use crate::program_caches::{ProgramCaches, program_home};
 use crate::read_room::ReadRoom;
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, FeedCursor, FeedPage, FeedSources,
-    File, Find, FindResult, Listing, Preview, Result, Search, SearchResult, Workspace, WsPath,
+    File, Find, FindResult, Listing, Preview, ProgramHome, Result, Search, SearchResult, Workspace, WsPath,
 };
 use toolrest_store::{CallInfo, FileStore, Store};
 
@@ -19,6 +20,7 @@ pub(crate) struct DatabaseWorkspace {
     pub(crate) access: Access,
     pub(crate) room: Arc<ReadRoom>,
     pub(crate) check_ins: Arc<CheckInBudget>,
+    pub(crate) caches: Option<Arc<ProgramCaches>>,
 }
 
 #[async_trait]
@@ -63,6 +65,10 @@ impl Workspace for DatabaseWorkspace {
     async fn check_out(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
         let (store, check_ins) = (Arc::clone(&self.store), Arc::clone(&self.check_ins));
         checkout::check_out(store, &self.working_copies, check_ins, self.access, options).await
+    }
+
+    async fn program_home(&self) -> Result<Option<ProgramHome>> {
+        program_home(self.caches.as_ref(), self.access).await
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {

@@ -29,6 +29,7 @@ pub(crate) use walk_pool::WalkPool;
 
 use crate::Scratch;
 use crate::check_in_room::CheckInBudget;
+use crate::program_caches::{ProgramCaches, program_home};
 use crate::read_room::ReadRoom;
 use async_trait::async_trait;
 use commit::CommitExtras;
@@ -42,7 +43,7 @@ use std::{
 use tokio::sync::Mutex;
 use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, FeedCursor, FeedPage,
-    FeedSources, File, FileEvents, FileType, Find, FindResult, Listing, OpenFile, Preview, Result, Search,
+    FeedSources, File, FileEvents, FileType, Find, FindResult, Listing, OpenFile, Preview, ProgramHome, Result, Search,
     SearchResult, ToolError, Workspace, WsPath, below_workspace_mount,
 };
 use toolrest_directory::{Repositories, Root, leads_into_repository};
@@ -234,6 +235,7 @@ pub(crate) struct FolderWorkspace {
     pub(crate) access: Access,
     pub(crate) room: Arc<ReadRoom>,
     pub(crate) check_ins: Arc<CheckInBudget>,
+    pub(crate) caches: Option<Arc<ProgramCaches>>,
 }
 
 impl FolderWorkspace {
@@ -359,6 +361,10 @@ impl Workspace for FolderWorkspace {
 
     async fn check_out(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
         self.check_out_folder(options).await
+    }
+
+    async fn program_home(&self) -> Result<Option<ProgramHome>> {
+        program_home(self.caches.as_ref(), self.access).await
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {

@@ -7,6 +7,7 @@ mod database_workspace;
 mod discovery;
 mod folder;
 mod ignored;
+mod program_caches;
 mod read_room;
 mod scratch;
 mod stored_history;
@@ -16,6 +17,7 @@ pub use checkout::CheckoutRetention;
 pub use folder::{
     AllowedRoot, FolderOptions, GuardedPath, HistoryLimits, find as find_in_folder, search as search_folder,
 };
+pub use program_caches::{CacheLimits, Emptied, ProgramCaches, cache_in_use};
 pub use scratch::Scratch;
 pub use stored_workspaces::StoredWorkspaces;
 pub use toolrest_directory::Repositories;

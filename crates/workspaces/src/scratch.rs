@@ -86,7 +86,7 @@ impl Drop for ProcessFolder {
 }
 
 /// Creates a folder that only the server's user can access, and the missing folders above it.
-fn own_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn own_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 

@@ -5,6 +5,7 @@ use crate::check_in_room::CheckInBudget;
 use crate::checkout::{CheckoutRetention, WorkingCopyPool};
 use crate::database_workspace::DatabaseWorkspace;
 use crate::folder::{Folder, FolderOptions, FolderWorkspace, WalkPool, not_allowed};
+use crate::program_caches::ProgramCaches;
 use crate::read_room::{ReadBudget, ReadRoom};
 use async_trait::async_trait;
 use std::{
@@ -30,6 +31,7 @@ pub struct StoredWorkspaces {
     working_copies: Arc<WorkingCopyPool>,
     reads: Arc<ReadBudget>,
     check_ins: Arc<CheckInBudget>,
+    caches: Option<Arc<ProgramCaches>>,
     known: Mutex<HashMap<WorkspaceId, FilesLocation>>,
 }
 
@@ -53,6 +55,7 @@ impl StoredWorkspaces {
             working_copies,
             reads: Arc::default(),
             check_ins: Arc::new(CheckInBudget::new(KeepLimits::default().commit_bytes)),
+            caches: None,
             known: Mutex::default(),
         }
     }
@@ -75,6 +78,13 @@ impl StoredWorkspaces {
     #[must_use]
     pub fn with_check_in_budget(mut self, largest_bytes: u64) -> Self {
         self.check_ins = Arc::new(CheckInBudget::new(largest_bytes));
+        self
+    }
+
+    /// Keeps the home directories of programs between programs.
+    #[must_use]
+    pub fn with_caches(mut self, caches: Arc<ProgramCaches>) -> Self {
+        self.caches = Some(caches);
         self
     }
 
@@ -169,11 +179,11 @@ impl Workspaces for StoredWorkspaces {
     async fn open(&self, access: Access, links: SymbolicLinks) -> Result<Arc<dyn Workspace>> {
         let (store, scratch) = (Arc::clone(&self.store), Arc::clone(&self.scratch));
         let room = ReadRoom::new(Arc::clone(&self.reads), access.person);
-        let check_ins = Arc::clone(&self.check_ins);
+        let (check_ins, caches) = (Arc::clone(&self.check_ins), self.caches.clone());
         Ok(match self.find(access.workspace).await {
             Ok(FilesLocation::Database) => {
                 let working_copies = Arc::clone(&self.working_copies);
-                Arc::new(DatabaseWorkspace { store, working_copies, access, room, check_ins })
+                Arc::new(DatabaseWorkspace { store, working_copies, access, room, check_ins, caches })
             }
             Ok(FilesLocation::Folder { open, .. }) => {
                 let walk_pool = Arc::clone(&self.walk_pool);
@@ -181,7 +191,7 @@ impl Workspaces for StoredWorkspaces {
                     SymbolicLinks::Follow => open,
                     SymbolicLinks::Refuse => Arc::new(open.refusing_links()),
                 };
-                Arc::new(FolderWorkspace { store, folder, walk_pool, scratch, access, room, check_ins })
+                Arc::new(FolderWorkspace { store, folder, walk_pool, scratch, access, room, check_ins, caches })
             }
             Err(error) => {
                 // Only members may learn that the workspace exists.

@@ -64,6 +64,7 @@ impl Executor {
         let program = program.ok_or(RenderError::NotInstalled)?;
         let spec = CellSpec {
             mounts: Vec::new(),
+            links: Vec::new(),
             cwd: HOME.into(),
             env: [("HOME", HOME), ("LANG", "C.UTF-8"), ("PATH", "/usr/bin:/bin")]
                 .map(|(name, value)| (name.into(), value.into()))

@@ -35,6 +35,15 @@ impl NetworkOptions {
     }
 }
 
+/// Variables by which package managers do not repeat requests.
+const NO_RETRIES: [(&str, &str); 3] =
+    [("PIP_RETRIES", "0"), ("CARGO_NET_RETRY", "0"), ("npm_config_fetch_retries", "0")];
+
+/// Prepares a cell without network: what cannot be reached now cannot be reached later, so repetitions only delay the error.
+pub(super) fn without_network(spec: CellSpec) -> CellSpec {
+    NO_RETRIES.into_iter().fold(spec, |spec, (name, value)| spec.env(name, value))
+}
+
 /// Adds the proxy to the network of a cell, and the environment variables with its address.
 pub(super) fn with_proxy(spec: CellSpec) -> CellSpec {
     let spec = CellSpec { network: Network::Listener { port: PORT }, ..spec };

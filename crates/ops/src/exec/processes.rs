@@ -16,8 +16,8 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 use toolrest_core::{
-    CallCx, Caller, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, LimitScope, Notice, QueueLimits,
-    QueueSlot, Result, Timestamp, ToolError, UserId, WorkspaceId, now,
+    CallCx, Caller, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, LimitScope, Notice, ProgramHome,
+    QueueLimits, QueueSlot, Result, Timestamp, ToolError, UserId, WorkspaceId, now,
 };
 use toolrest_sandbox::{Input, Limit, Stdin, Stream};
 
@@ -172,7 +172,8 @@ impl Processes {
         let secrets = self.executor.secrets_of(cx, &program).await?;
         let redaction = Redaction::of(&secrets)?;
         let checkout = self.executor.check_out(cx, CheckoutMode::InPlace).await?;
-        let mut terms = self.executor.terms(cx, &*checkout, RequestedLimits { wall: None, ..requested }, secrets);
+        let mut terms =
+            self.executor.terms(cx, &*checkout, RequestedLimits { wall: None, ..requested }, secrets).await?;
         terms.limits.wall = requested.wall.unwrap_or(self.options.longest).min(self.options.longest);
         terms.limits.cpu = self.options.longest;
         let started =
@@ -204,6 +205,7 @@ impl Processes {
             cx: cx.background(),
             lease,
             streams: [redaction.stream(), redaction.stream()],
+            _home: terms.home,
             total: CheckedIn::default(),
         };
         tokio::spawn(task.run_to_completion(self.options.commit_every));
@@ -530,6 +532,8 @@ struct ProcessTask {
     lease: Arc<Lease>,
     /// Replace secrets in standard output and in standard error.
     streams: [StreamRedaction; 2],
+    /// Kept as long as the process runs.
+    _home: Option<ProgramHome>,
     /// The results of its check-ins so far.
     total: CheckedIn,
 }

@@ -7,7 +7,12 @@
 mod head;
 mod limited_copy;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use tokio::{
@@ -42,10 +47,34 @@ impl Default for ProxyLimits {
     }
 }
 
+/// Maximum number of refused hosts that are remembered for one program.
+const MAX_REFUSED: usize = 10;
+
 /// A running proxy. Dropping it ends it and all of its connections.
 #[derive(Debug)]
 pub struct Proxy {
     accepting: JoinHandle<()>,
+    refused: Arc<RefusedHosts>,
+}
+
+/// The hosts, with ports, that a program asked for and that are not on its list.
+#[derive(Debug, Default)]
+struct RefusedHosts(Mutex<BTreeSet<String>>);
+
+impl RefusedHosts {
+    fn add(&self, host: String) {
+        let mut hosts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if hosts.len() < MAX_REFUSED {
+            hosts.insert(host);
+        }
+    }
+}
+
+impl Proxy {
+    /// Returns the first hosts, with ports, that the program asked for and that are not on its list.
+    pub fn refused_hosts(&self) -> Vec<String> {
+        self.refused.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
 }
 
 impl Drop for Proxy {
@@ -93,7 +122,10 @@ struct ListedHosts {
 impl Gateway for ListedHosts {
     async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, Refusal> {
         if !self.allow.allows(host, port) {
-            let reason = format!("{host}:{port} is not on the list of hosts that may be reached");
+            let reason = format!(
+                "{host}:{port} is not on the list of hosts that programs of this workspace may reach; its owner can add it \
+                 (settings.run.network)"
+            );
             return Err(Refusal::NotAllowed(reason));
         }
         Ok(self.outside.connect(&host.to_string(), port).await?)
@@ -108,8 +140,9 @@ pub fn serve(listener: TcpListener, allow: AllowList, outside: OutboundConnector
 /// Starts the proxy of a program whose hosts a gateway decides about.
 pub(crate) fn serve_through(listener: TcpListener, gateway: impl Gateway, limits: &ProxyLimits) -> Proxy {
     let turns = Arc::new(Semaphore::new(limits.connections));
-    let gate = Arc::new(Gate { gateway: Box::new(gateway), budget: ByteAllowance::new(limits.total_bytes) });
-    Proxy { accepting: tokio::spawn(accept(listener, turns, gate)) }
+    let (refused, budget) = (Arc::<RefusedHosts>::default(), ByteAllowance::new(limits.total_bytes));
+    let gate = Arc::new(Gate { gateway: Box::new(gateway), budget, refused: Arc::clone(&refused) });
+    Proxy { accepting: tokio::spawn(accept(listener, turns, gate)), refused }
 }
 
 /// Returns the environment variables with the proxy's address. Local servers of the program are reached without it.
@@ -124,6 +157,7 @@ pub fn environment(port: u16) -> Vec<(&'static str, String)> {
 struct Gate {
     gateway: Box<dyn Gateway>,
     budget: ByteAllowance,
+    refused: Arc<RefusedHosts>,
 }
 
 async fn accept(listener: TcpListener, turns: Arc<Semaphore>, gate: Arc<Gate>) {
@@ -205,7 +239,10 @@ impl Gate {
             return Err(Answer::new(403, "the program has sent and received as much as it may"));
         }
         self.gateway.connect(host, port).await.map_err(|refusal| match refusal {
-            Refusal::NotAllowed(reason) => Answer::new(403, reason),
+            Refusal::NotAllowed(reason) => {
+                self.refused.add(format!("{host}:{port}"));
+                Answer::new(403, reason)
+            }
             Refusal::Unreachable(reason) => Answer::new(502, reason),
             Refusal::TimedOut(reason) => Answer::new(504, reason),
         })

@@ -52,6 +52,10 @@ pub(super) fn attach(spec: &CellSpec, mounted: Vec<OwnedFd>, privileged: bool) -
             }
         }
     }
+    for link in &spec.links {
+        let path = beneath(&link.path)?;
+        rustix::fs::symlink(&link.target, &path).on(Step::Mount, &path)?;
+    }
     if let Network::Proxy { socket, target } = &spec.network {
         let tree = trees.next(socket, Access::ReadWrite)?;
         let target = beneath(target)?;

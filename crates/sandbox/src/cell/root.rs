@@ -22,6 +22,9 @@ const STAGE: &str = "/sys";
 
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
+/// The configuration of git with the least weight: a commit needs a name, and files of workspaces have other owners.
+const GIT_CONFIG: &[u8] = b"[user]\n\tname = Toolrest\n\temail = toolrest@localhost\n[safe]\n\tdirectory = *\n";
+
 /// Maximum number of files in a temporary folder.
 const TEMPORARY_FILES: u64 = 50_000;
 
@@ -69,7 +72,8 @@ fn write_etc() -> rustix::io::Result<()> {
     write("etc/passwd", passwd.as_bytes())?;
     write("etc/group", format!("root:x:0:\nsandbox:x:{INSIDE_ID}:\n").as_bytes())?;
     write("etc/hosts", b"127.0.0.1 localhost sandbox\n::1 localhost\n")?;
-    write("etc/nsswitch.conf", b"passwd: files\ngroup: files\nhosts: files\n")
+    write("etc/nsswitch.conf", b"passwd: files\ngroup: files\nhosts: files\n")?;
+    write("etc/gitconfig", GIT_CONFIG)
 }
 
 fn make_devices() -> Result<(), Failure> {

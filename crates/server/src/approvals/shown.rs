@@ -170,7 +170,8 @@ async fn named_files(cx: &CallCx, intents: &[Intent]) -> Result<String> {
         // Words behind `cd` are folders in which the other words are looked for too.
         let (mut folders, mut is_folder) = (vec![WsPath::root()], false);
         for word in words.filter(|word| !word.is_empty()) {
-            let relative = word.strip_prefix("/workspace/").unwrap_or(word);
+            let below = cx.workspace.below_mount(word);
+            let relative = below.as_deref().map_or(word, |below| below.trim_start_matches('/'));
             if std::mem::replace(&mut is_folder, word == "cd" || word == "pushd") && folders.len() < MAX_FOLDERS {
                 folders.extend(WsPath::relative(relative).ok());
             }

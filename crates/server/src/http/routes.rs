@@ -150,6 +150,9 @@ fn of_workspaces() -> Vec<Route> {
         Route::delete("/api/v1/workspaces/{workspace}", "delete_workspace", workspaces::remove)
             .about("Closes a workspace; the next purge removes its contents.")
             .recorded_as("delete_workspace"),
+        Route::delete("/api/v1/workspaces/{workspace}/cache", "empty_cache", workspaces::empty_cache)
+            .about("Empties the home directory that the workspace's programs keep between runs.")
+            .recorded_as("empty_cache"),
         Route::post(WORKSPACE_TOOLS, "call_workspace_tool", tools::call_workspace)
             .about("Calls a tool of the toolset `workspace`.")
             .with_token(),

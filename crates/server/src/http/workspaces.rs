@@ -10,6 +10,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use toolrest_core::{Result, Role, ToolError, WorkspaceSettingsPatch};
 use toolrest_ops::outside::AllowList;
 use toolrest_store::{Location, WorkspaceChange, WorkspaceInfo, no_such_account};
+use toolrest_workspaces::{Emptied, cache_in_use};
 
 const NAME_CHARS: usize = 100;
 const MAX_HOSTS: usize = 100;
@@ -146,6 +147,16 @@ fn check_hosts(app: &App, hosts: &[String]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+pub(crate) async fn empty_cache(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<Done>> {
+    app.store.authorise(target.access(Role::Editor)).await?;
+    if let Some(caches) = &app.caches
+        && caches.empty(target.workspace).await? == Emptied::InUse
+    {
+        return Err(cache_in_use().into());
+    }
+    ok(&Done { message: "The home directory of the workspace's programs is empty" })
 }
 
 pub(crate) async fn remove(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer<Reply<Done>> {

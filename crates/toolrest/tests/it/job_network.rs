@@ -14,6 +14,8 @@ use crate::toolset::SYSTEM;
 
 const PORT: u16 = 3128;
 
+const NOT_LISTED: &str = "is not on the list of hosts that programs of this workspace may reach; its owner can add it (settings.run.network)";
+
 /// Runs Python in a job that may reach the hosts, loopback addresses of the machine among them.
 async fn output_of(allowed: &[&str], code: &str) -> String {
     let sandbox = Sandbox::start(Options { program: BINARY.into(), ..Options::default() }).unwrap();
@@ -78,8 +80,8 @@ async fn the_proxy_names_the_host_that_is_not_allowed() {
     );
     let output = output_of(&["pypi.org"], &code).await;
     let lines: Vec<&str> = output.lines().collect();
-    assert_eq!(lines[0], format!("HTTP Error 403: {web} is not on the list of hosts that may be reached"));
-    assert!(lines[1].contains("403 example.com:443 is not on the list of hosts that may be reached"), "{output}");
+    assert_eq!(lines[0], format!("HTTP Error 403: {web} {NOT_LISTED}"));
+    assert!(lines[1].contains(&format!("403 example.com:443 {NOT_LISTED}")), "{output}");
 }
 
 #[tokio::test]
@@ -107,6 +109,7 @@ async fn a_program_reaches_what_both_the_workspace_and_the_operator_allow() {
     allow(json!(["pypi.org"])).await.success();
     let other = fetch().await;
     assert!(text_at(&other, "/stderr").contains("is not on the list"), "{other}");
+    assert!(text_at(&other, "/warnings/0").contains(&web), "the answer names the refused host: {other}");
     allow(json!([web])).await.success();
     assert_eq!(fetch().await["stdout"], "hello\n");
     allow(json!(["not a host"])).await.refused(400, "VALIDATION_ERROR");

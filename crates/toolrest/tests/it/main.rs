@@ -65,6 +65,7 @@ mod origins;
 mod outage;
 mod patches;
 mod processes;
+mod program_home;
 mod programs;
 mod quotas;
 mod records;

@@ -17,7 +17,7 @@ use std::{
 };
 use toolrest_core::{CallId, ContentHash, Guard, KeepLimits, LeftOutReason, ProgramConflict, Result, WsPath};
 use toolrest_directory::{
-    Baseline, Difference, ErrorKind as DiskError, Identity, Kind, ListOptions, Metadata, Owner, Root,
+    Baseline, Difference, ErrorKind as DiskError, Identity, Kind, ListOptions, Metadata, Owner, Root, is_git,
 };
 
 /// What becomes of a program's changes to a view: a changeset, and what is transferred without versions.
@@ -211,7 +211,10 @@ impl Detector<'_> {
 
     /// Handles a tree that has no versions, but for the files in it that are part of the commit.
     fn ignored(&mut self, found: &Difference, committed: &BTreeSet<PathBuf>) -> Result<()> {
-        self.layer.left_out.add(&found.path, LeftOutReason::Ignored);
+        // Most commands of git change the repository, so that is no news.
+        if !found.path.file_name().is_some_and(is_git) {
+            self.layer.left_out.add(&found.path, LeftOutReason::Ignored);
+        }
         self.side.unversioned.insert(found.path.clone());
         let inside = committed.range::<Path, _>((Bound::Included(&*found.path), Bound::Unbounded));
         let inside: BTreeSet<PathBuf> = inside.take_while(|path| path.starts_with(&found.path)).cloned().collect();
