@@ -29,7 +29,7 @@ async function write(workspace, path, content) {
 }
 
 test('the tree opens folders, follows changes, and is used by the keyboard alone', async () => {
-  const { workspace, page, goTo, item, editor } = await opened({ '/docs/guide/start.md': '# Start\n', '/src/app.py': 'print(1)\n', '/zebra.txt': 'z\n' });
+  const { account, workspace, page, goTo, item, editor } = await opened({ '/docs/guide/start.md': '# Start\n', '/src/app.py': 'print(1)\n', '/zebra.txt': 'z\n' });
   await page.getByRole('heading', { name: 'Activity' }).waitFor();
   await page.keyboard.press('g');
   await page.keyboard.press('f');
@@ -53,6 +53,8 @@ test('the tree opens folders, follows changes, and is used by the keyboard alone
   await item('app.py').and(page.locator('[aria-selected=true]')).waitFor();
   await editor('app.py').getByText('print').waitFor();
   await assertAccessible(page, 'the editor');
+  const { calls } = await call(running.server, 'GET', `/workspaces/${workspace.id}/calls`, { token: account.token });
+  assert.deepEqual([...new Set(calls.map((one) => one.tool))].sort(), ['create_key', 'read_file', 'write'], 'folders are listed without records');
   await page.end();
 });
 

@@ -169,6 +169,24 @@ SecretAnswer = TypedDict("SecretAnswer", {
     "secret": "SecretInfo",
 })
 
+FolderListing = TypedDict("FolderListing", {
+    "path": "WsPath",
+    "entries": "list[EntryShown]",
+})
+
+WsPath: TypeAlias = "str"
+
+EntryShown = TypedDict("EntryShown", {
+    "name": "str",
+    "path": "WsPath",
+    "file_type": "FileType",
+    "is_link": "bool",
+    "size": "int",
+    "updated_at": "str",
+})
+
+FileType: TypeAlias = "Literal['Folder'] | Literal['Document'] | Literal['Canvas'] | Literal['Whiteboard'] | Literal['Chat'] | Literal['Agent'] | Literal['Skill'] | Literal['File']"
+
 StreamedEvent: TypeAlias = "FeedRecord | FileEvent"
 
 FeedRecord: TypeAlias = "CommitEvent | CallEvent | ApprovalFeedEvent"
@@ -196,8 +214,6 @@ PathChange = TypedDict("PathChange", {
 })
 
 EffectKind: TypeAlias = "Literal['create'] | Literal['update'] | Literal['touch'] | Literal['move'] | Literal['remove'] | Literal['restore']"
-
-WsPath: TypeAlias = "str"
 
 CallEvent = TypedDict("CallEvent", {
     "id": "CallId",
@@ -277,8 +293,6 @@ FileInfo = TypedDict("FileInfo", {
 })
 
 FileId: TypeAlias = "str"
-
-FileType: TypeAlias = "Literal['Folder'] | Literal['Document'] | Literal['Canvas'] | Literal['Whiteboard'] | Literal['Chat'] | Literal['Agent'] | Literal['Skill'] | Literal['File']"
 
 VersionId: TypeAlias = "str"
 

@@ -565,6 +565,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{workspace}/list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists what a folder contains.
+         * @description Agent keys with the action `read` can use it.
+         */
+        get: operations["list_folder"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{workspace}/events": {
         parameters: {
             query?: never;
@@ -1343,6 +1363,32 @@ export interface components {
         SecretAnswer: {
             secret: components["schemas"]["SecretInfo"];
         };
+        FolderListing: {
+            path: components["schemas"]["WsPath"];
+            /** @description What the folder contains, sorted by path. */
+            entries: components["schemas"]["EntryShown"][];
+        };
+        /**
+         * @description A normalised absolute path from the workspace's root: `/`, or `/a/b` without a slash at the end.
+         *
+         *     Names are not changed: neither case, nor spaces, nor Unicode form. Two paths are equal if their bytes are.
+         */
+        WsPath: string;
+        EntryShown: {
+            name: string;
+            path: components["schemas"]["WsPath"];
+            file_type: components["schemas"]["FileType"];
+            /** @description Whether it is a symbolic link, which only folders on disk have. */
+            is_link: boolean;
+            /**
+             * Format: int64
+             * @description Size in bytes; 0 for a folder.
+             */
+            size: number;
+            updated_at: string;
+        };
+        /** @description The type of a file, as the `workspace` toolset names them. */
+        FileType: "Folder" | "Document" | "Canvas" | "Whiteboard" | "Chat" | "Agent" | "Skill" | "File";
         /** @description What the stream of events sends as `data`. */
         StreamedEvent: components["schemas"]["FeedRecord"] | components["schemas"]["FileEvent"];
         /** @description What an event is about. */
@@ -1395,12 +1441,6 @@ export interface components {
         };
         /** @description The kinds of effects. */
         EffectKind: "create" | "update" | "touch" | "move" | "remove" | "restore";
-        /**
-         * @description A normalised absolute path from the workspace's root: `/`, or `/a/b` without a slash at the end.
-         *
-         *     Names are not changed: neither case, nor spaces, nor Unicode form. Two paths are equal if their bytes are.
-         */
-        WsPath: string;
         /** @description A call that ended. */
         CallEvent: {
             /** @description Its id. */
@@ -1522,8 +1562,6 @@ export interface components {
          * @description A file or folder. The id does not change when it is moved or restored.
          */
         FileId: string;
-        /** @description The type of a file, as the `workspace` toolset names them. */
-        FileType: "Folder" | "Document" | "Canvas" | "Whiteboard" | "Chat" | "Agent" | "Skill" | "File";
         /**
          * Format: uuid
          * @description One version of a file's content.
@@ -6763,6 +6801,41 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description An error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    list_folder: {
+        parameters: {
+            query?: {
+                /** @description The folder. Default: the root. */
+                path?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id. */
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FolderListing"];
+                };
             };
             /** @description An error. */
             default: {

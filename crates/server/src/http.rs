@@ -13,6 +13,7 @@ mod files;
 mod health;
 pub(crate) mod host;
 mod keys;
+mod listing;
 mod mcp;
 mod members;
 mod metrics;

@@ -18,6 +18,7 @@ pub(super) fn known(path: &str) -> &'static [&'static str] {
         ["workspaces", _, "trash" | "commits"]
         | ["workspaces", _, "files", _, "versions"]
         | ["workspaces", _, "history", ..] => &["before", "limit"],
+        ["workspaces", _, "list"] => &["path"],
         ["workspaces", _, "metrics"] => &["hours"],
         ["workspaces", _, "processes", _, "output"] => &["offset"],
         ["workspaces", _, "events"] => &["after", "kinds"],

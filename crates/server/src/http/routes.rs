@@ -2,8 +2,8 @@
 
 use super::describe::{Described, Operation};
 use super::{
-    App, accounts, approvals, calls, chats, content, events, files, health, keys, mcp, members, metrics, openapi,
-    processes, rules, secrets, sign_in, tools, workspace_metrics, workspaces,
+    App, accounts, approvals, calls, chats, content, events, files, health, keys, listing, mcp, members, metrics,
+    openapi, processes, rules, secrets, sign_in, tools, workspace_metrics, workspaces,
 };
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -196,6 +196,9 @@ fn of_files() -> Vec<Route> {
     vec![
         Route::get("/api/v1/workspaces/{workspace}/content/{*path}", "download", content::download)
             .about("Sends the bytes of a file, or the part that the header `Range` names.")
+            .for_keys(Action::Read),
+        Route::get("/api/v1/workspaces/{workspace}/list", "list_folder", listing::show)
+            .about("Lists what a folder contains.")
             .for_keys(Action::Read),
         Route::get("/api/v1/workspaces/{workspace}/events", "events", events::listen)
             .about("Streams what happens in the workspace as server-sent events.")

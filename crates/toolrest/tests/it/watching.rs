@@ -10,12 +10,42 @@ use crate::processes::{start, stop};
 use crate::toolset::SYSTEM;
 
 on_every_backend![
+    a_folder_is_listed_without_records,
     processes_and_their_output_are_watched_without_records,
     the_metrics_of_a_workspace_count_its_calls_and_its_storage,
     a_person_gets_an_answer_as_data_and_as_text,
 ];
 
 const SOON: Duration = Duration::from_secs(20);
+
+async fn a_folder_is_listed_without_records(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/docs/a.md", "text").await;
+    workspace.write("/docs/.hidden", "").await;
+    let root = workspace.get("/list").await.success();
+    let names = |listed: &Value| {
+        list_at(listed, "/entries").iter().map(|entry| text_at(entry, "/path").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((names(&root), &root["entries"][0]["file_type"]), (vec!["/docs".to_owned()], &json!("Folder")));
+    let docs = workspace.get("/list?path=/docs").await.success();
+    assert_eq!(names(&docs), ["/docs/.hidden", "/docs/a.md"]);
+    assert_eq!((&docs["entries"][1]["size"], &docs["entries"][1]["is_link"]), (&json!(4), &json!(false)), "{docs}");
+    for (path, status) in [("/missing", 404), ("/docs/a.md", 400), ("/../x", 400), ("/a%00b", 400)] {
+        assert_eq!(workspace.get(&format!("/list?path={path}")).await.status, status, "{path}");
+    }
+    let recorded = async || workspace.get("/calls?tool=write").await.success();
+    eventually("the writes are recorded", SOON, async || {
+        (list_at(&recorded().await, "/calls").len() == 2).then_some(())
+    })
+    .await;
+    let calls = workspace.get("/calls").await.success();
+    assert_eq!(list_at(&calls, "/calls").len(), 2, "only the writes: {calls}");
+
+    let viewer = member(&workspace, "viewer").await;
+    assert_eq!(names(&viewer.get("/list").await.success()), ["/docs"]);
+    let stranger = on.account().await.through(&workspace.account.client);
+    assert_eq!(stranger.in_workspace(&workspace.id).get("/list?path=/missing").await.status, 403);
+}
 
 async fn processes_and_their_output_are_watched_without_records(on: On) {
     let workspace = on.workspace().await;

@@ -38,13 +38,15 @@ export function join(folder: string, name: string): string {
 
 /** Lists a folder: folders first, then by name. */
 export async function list(workspace: string, folder: string): Promise<Entry[]> {
-  type Listed = { entries: { name: string; type: Entry['kind']; size: number; modified: string }[] };
-  const args = { path: relative(folder), includeHidden: true };
-  const { entries } = await use<Listed>(workspace, 'system', 'list_directory', args);
+  type Listed = { entries: { name: string; path: string; file_type: string; is_link: boolean; size: number; updated_at: string }[] };
+  const { entries } = await api.get<Listed>(`/workspaces/${workspace}/list`, { query: { path: folder } });
   const order = new Intl.Collator(undefined, { numeric: true }).compare;
   const rank = (entry: Entry) => (entry.kind === 'directory' ? 0 : 1);
   return entries
-    .map(({ name, type, size, modified }) => ({ path: join(folder, name), name, kind: type, size, modified }))
+    .map(({ name, path, file_type, is_link, size, updated_at }): Entry => {
+      const kind = is_link ? 'symlink' : file_type === 'Folder' ? 'directory' : 'file';
+      return { path, name, kind, size, modified: updated_at };
+    })
     .sort((a, b) => rank(a) - rank(b) || order(a.name, b.name));
 }
 
