@@ -193,8 +193,10 @@ impl Session {
     pub fn agent(&self, workspace: &str) -> Self {
         let made = self.send("POST", &format!("/workspaces/{workspace}/keys"), Some(&json!({"name": "bench"})));
         let access_token = made["secret"].as_str().expect("its secret").to_owned();
-        let account = Account { access_token, ..self.account.clone() };
-        Self { runtime: runtime(), account, client: self.client.clone() }
+        // Connections belong to the runtime that opened them.
+        let client = Client::new(self.client.address()).without_schema_checks();
+        let account = Account { access_token, ..self.account.through(&client) };
+        Self { runtime: runtime(), account, client }
     }
 
     /// Renders a call of a tool of any toolset.
