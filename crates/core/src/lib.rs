@@ -45,6 +45,7 @@ mod similar_paths;
 mod time;
 mod tool;
 mod toolset;
+mod waiting_calls;
 mod workspace;
 
 pub use action::{Action, ActionSet, Annotations, Intent, ToolHints};
@@ -109,6 +110,7 @@ pub use settings::{RunSettings, RunSettingsPatch, WorkspaceSettings, WorkspaceSe
 pub use time::{Timestamp, now};
 pub use tool::{Answer, BoundTool, CallCx, DynTool, Render, Tool};
 pub use toolset::{CatalogueFormat, Dialect, Success, Toolset, ToolsetMask, Toolsets, WaitingCall, name_for_models};
+pub use waiting_calls::{NoWaitingCalls, WaitedCall, WaitingCalls};
 pub use workspace::{
     CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, Preview, ReadSeek, SymbolicLinks, Version,
     WORKSPACE_MOUNT, Workspace, Workspaces, below_workspace_mount,

@@ -14,6 +14,7 @@ mod indent;
 mod limits;
 mod lines;
 mod match_level;
+pub mod merge;
 mod near_miss;
 pub mod patch;
 mod replace;

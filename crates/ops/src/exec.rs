@@ -8,6 +8,7 @@ mod errors;
 mod limits;
 mod network;
 mod output_log;
+mod pipe_codes;
 mod processes;
 pub mod python;
 mod run_counts;
@@ -20,7 +21,10 @@ pub use cell::{PYTHON, Toolchains, WORKSPACE};
 pub use limits::{ExecLimits, RequestedLimits};
 pub use network::NetworkOptions;
 pub use output_log::OutputPiece;
-pub use processes::{EndOfInput, Ended, ProcessInfo, ProcessOptions, ProcessState, Processes};
+pub use processes::{
+    CommandOutput, EndOfInput, Ended, FrontCommand, FrontEnd, ProcessInfo, ProcessOptions, ProcessState, Processes,
+    StartFailure,
+};
 pub use python::PythonEnvironment;
 pub use run_counts::RunOutcome;
 pub use shell_commands::simple_commands;
@@ -28,6 +32,7 @@ pub use toolrest_sandbox::{Language, Layer, Limit, LimitEnforcers, Limits as San
 
 use crate::exec::cell::{CellContents, cell_spec};
 use crate::exec::errors::{lacks_overlay, to_tool_error};
+use crate::exec::processes::Retry;
 use crate::exec::run_counts::RunCounts;
 use crate::exec::run_to_completion::RunToCompletion;
 use crate::exec::secrets::{ProgramSecrets, Redaction};
@@ -201,6 +206,7 @@ struct FinishedRun {
 }
 
 /// A script to run.
+#[derive(Clone)]
 pub struct Program {
     /// The language.
     pub language: Language,
@@ -227,6 +233,12 @@ impl Program {
             secrets: Vec::new(),
             libraries: Libraries::IfThere,
         }
+    }
+
+    /// Creates a program that runs a command line with bash in a folder below the working directory. Its two outputs are
+    /// one stream, and the exit codes of the commands of its last pipe are reported.
+    pub fn merged_command(command: &str, folder: Option<&str>) -> Self {
+        Self::command(pipe_codes::merged(command, folder))
     }
 }
 
@@ -439,6 +451,18 @@ impl Executor {
         let reason = self.refusal().reason.clone();
         let message = format!("Programs cannot be run here: {reason}");
         Err(ToolError::new(ErrorKind::SandboxUnavailable, message).detail("missing", reason))
+    }
+
+    /// Returns why a program did not run, and whether to start it again.
+    fn start_failure(&self, error: &toolrest_sandbox::Error) -> StartFailure {
+        let retry = match error {
+            toolrest_sandbox::Error::SetUp(_) => Retry::Same,
+            error if lacks_overlay(error) && self.options.without_overlay == WithoutOverlay::RunInPlace => {
+                Retry::InPlace
+            }
+            _ => Retry::No,
+        };
+        StartFailure { error: to_tool_error(error), retry }
     }
 
     async fn check_out(&self, cx: &CallCx, mode: CheckoutMode) -> Result<Box<dyn Checkout>> {

@@ -17,6 +17,7 @@ mod heavy;
 mod list;
 mod locate;
 mod move_remove;
+mod net_change;
 pub mod outside;
 mod patch;
 mod picture;
@@ -29,7 +30,7 @@ pub mod web;
 mod write;
 mod write_text;
 
-pub use commit_diff::{effect_diff, merge_moves};
+pub use commit_diff::{DiffSide, SMALL_BYTES, commit_diff, effect_diff, file_diff, make_room, merge_moves};
 pub use edit::{EditOptions, Edited, Replacement, edit};
 pub use edits::{ChangedLines, EditedFile, EditsError, EditsResult, FileEdit, NoPlace, changed_lines, edit_files};
 pub use excerpt::{Excerpt, ExcerptLine, ExcerptOptions, excerpt, excerpt_of_text};
@@ -39,6 +40,7 @@ pub use heavy::blocking;
 pub use list::list;
 pub use locate::{locate_absolute, locate_pattern, locate_posix, locate_relative};
 pub use move_remove::{Overwrite, make_dir, move_to, remove, remove_tree, rename, touch};
+pub use net_change::{NetChange, NetDiff, net_changes, net_diff};
 pub use patch::{PatchAction, PatchOptions, PatchResult, PatchedFile, patch};
 pub use picture::{Picture, is_picture, picture};
 pub use read::{open, read};
@@ -47,8 +49,9 @@ pub use search::{
     TreeSearch, plain_pattern, search, search_text, search_tree,
 };
 pub use text::{FilePage, LinePage, PageLimits, read_page};
+pub use toolrest_edit::merge::MergeConflict;
 pub use toolrest_edit::{ClosestLines, EditError, Leniency, MatchLevel, Occurrences};
 pub use tree::tree_files;
-pub use undo::{Force, undo};
+pub use undo::{ChangedSince, Force, UndoError, UndoOptions, Undone, inverse_of_commit, undo};
 pub use write::{WriteOptions, write};
 pub use write_text::{ContentForm, ExpectedFile, TextOptions, WriteResult, write_text};

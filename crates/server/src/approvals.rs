@@ -6,10 +6,12 @@
 //! something else, the approval asks again. The commit of the call spends the approval, so nothing is done twice.
 
 mod shown;
+mod waiting;
 
 use crate::http::Scope;
 use crate::runtime::Runtime;
 pub(crate) use shown::{Shown, visible};
+pub(crate) use waiting::WaitingCallsOf;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};

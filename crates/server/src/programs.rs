@@ -6,7 +6,7 @@ use crate::python;
 use crate::settings::{Run, Settings, WithoutOverlay};
 use crate::toolchains;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use toolrest_core::{KeepLimits, Memories, QueueLimits, Secrets, Sessions};
+use toolrest_core::{KeepLimits, Memories, QueueLimits, Secrets, Sessions, WaitingCalls};
 use toolrest_ops::exec::{
     self, ExecLimits, ExecOptions, Executor, Layer, NetworkOptions, ProcessOptions, Processes, PythonEnvironment,
     SandboxLimits,
@@ -30,6 +30,7 @@ pub(crate) async fn start(
     settings: &Settings,
     memories: Arc<dyn Memories>,
     sessions: Arc<dyn Sessions>,
+    waiting_calls: Arc<dyn WaitingCalls>,
     secrets: Arc<dyn Secrets>,
     outside: Outside,
     start: SandboxStart,
@@ -44,7 +45,8 @@ pub(crate) async fn start(
     };
     let processes = Arc::new(Processes::new(Arc::clone(&executor), process_options(&settings.run)));
     let Outside { web, github, .. } = outside;
-    Services { executor, processes, memories, secrets, web, github, sessions, agent: agent::options(settings) }
+    let agent = agent::options(settings);
+    Services { executor, processes, memories, secrets, web, github, sessions, waiting_calls, agent }
 }
 
 fn options(settings: &Settings) -> ExecOptions {

@@ -1,5 +1,6 @@
 //! The runtime: the store, the sandbox, the toolsets and the engine, without a port.
 
+use crate::approvals::WaitingCallsOf;
 use crate::approver::{self, Approver};
 use crate::auth::{AccessTokens, AgentKeys, KeyUses, Passwords, fresh_secret};
 use crate::local::{self, Local};
@@ -53,6 +54,8 @@ pub struct Runtime {
     pub(crate) executor: Arc<Executor>,
     /// The background processes.
     pub(crate) processes: Arc<Processes>,
+    /// The calls that wait for a person, for tools.
+    pub(crate) calls_for_tools: Arc<WaitingCallsOf>,
     /// The secrets of workspaces.
     pub(crate) secrets: Arc<SecretVault>,
     pub(crate) tokens: Arc<AccessTokens>,
@@ -222,12 +225,14 @@ impl Runtime {
         let secrets = Arc::new(SecretVault::new(Arc::<dyn Store>::clone(&store), &settings));
         let memories: Arc<dyn Memories> = Arc::<dyn Store>::clone(&store);
         let sessions: Arc<dyn Sessions> = Arc::<dyn Store>::clone(&store);
+        let calls_for_tools = Arc::<WaitingCallsOf>::default();
         let outside = outside::open(&settings, &store, Arc::<SecretVault>::clone(&secrets))?;
         let webhooks = Webhooks::start(&settings, outside.client.clone())?;
         let services = programs::start(
             &settings,
             memories,
             sessions,
+            Arc::<WaitingCallsOf>::clone(&calls_for_tools),
             Arc::<SecretVault>::clone(&secrets),
             outside,
             options.sandbox,
@@ -273,6 +278,7 @@ impl Runtime {
             caches,
             executor,
             processes,
+            calls_for_tools,
             secrets,
             tokens,
             agent_keys,

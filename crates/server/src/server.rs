@@ -58,6 +58,7 @@ impl Server {
         let metrics = metrics.map(|(listener, address)| {
             (address, AbortOnDrop(tokio::spawn(metrics::serve(Arc::clone(&app), listener))))
         });
+        app.runtime.calls_for_tools.attach(&app.runtime);
         let approvals = AbortOnDrop(tokio::spawn(approvals::sweep(Arc::downgrade(&app.runtime))));
         Ok(Self { app, listener, address, metrics, tool_backend, served_folder, _approvals: approvals })
     }

@@ -3,17 +3,25 @@
 mod answer;
 mod apply_patch;
 mod arguments;
+mod changes;
+mod commits;
 mod edit;
 mod errors;
 mod grep;
 mod history;
+mod job;
+mod jobs;
 mod locate;
 mod ls;
 mod options;
+mod output;
 mod read;
 mod results;
+mod run;
 mod session;
 mod tree;
+mod undo;
+mod web_fetch;
 mod write;
 
 pub use options::{AgentOptions, EditTools};
@@ -22,13 +30,17 @@ use crate::{Services, errors as error_table};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use toolrest_core::{Annotations, Dialect, Sessions, Success, ToolError, Toolset, WaitingCall};
+use toolrest_core::{Annotations, Dialect, Sessions, Success, ToolError, Toolset, WaitingCall, WaitingCalls};
+use toolrest_ops::exec::Processes;
 
 /// What the tools of this toolset share.
 pub(crate) struct Kit {
     options: AgentOptions,
     sessions: Arc<dyn Sessions>,
     repeats: session::Repetitions,
+    processes: Arc<Processes>,
+    jobs: jobs::Jobs,
+    waiting_calls: Arc<dyn WaitingCalls>,
 }
 
 /// The hints of tools that only read.
@@ -45,10 +57,15 @@ pub(crate) fn toolset(services: &Services) -> Toolset {
         options: options.clone(),
         sessions: Arc::clone(&services.sessions),
         repeats: session::Repetitions::default(),
+        processes: Arc::clone(&services.processes),
+        jobs: jobs::Jobs::default(),
+        waiting_calls: Arc::clone(&services.waiting_calls),
     });
     let of = || Arc::clone(&kit);
-    let mut toolset =
-        Toolset::new("agent", Arc::new(AgentDialect)).with(read::Read(of())).with(ls::Ls(of())).with(grep::Grep(of()));
+    let mut toolset = Toolset::new("agent", Arc::new(AgentDialect(of())))
+        .with(read::Read(of()))
+        .with(ls::Ls(of()))
+        .with(grep::Grep(of()));
     if options.edit_tools != EditTools::Patch {
         toolset = toolset.with(edit::Edit(of()));
     }
@@ -56,11 +73,18 @@ pub(crate) fn toolset(services: &Services) -> Toolset {
     if options.edit_tools != EditTools::Edit {
         toolset = toolset.with(apply_patch::ApplyPatch(of()));
     }
+    if options.has_programs {
+        toolset = toolset.with(run::Run(of()));
+    }
+    toolset = toolset.with(job::Job(of())).with(changes::Changes(of())).with(undo::Undo(of()));
+    if options.has_web {
+        toolset = toolset.with(web_fetch::WebFetch { kit: of(), web: Arc::clone(&services.web) });
+    }
     toolset
 }
 
 /// The answer format: `{"text", "data", "blocks"?}`, and `{"error", "text"}` for an error.
-struct AgentDialect;
+struct AgentDialect(Arc<Kit>);
 
 impl Dialect for AgentDialect {
     fn success(&self, success: &Success<'_>) -> Vec<u8> {
@@ -80,7 +104,7 @@ impl Dialect for AgentDialect {
 
     fn add_pending_fields(&self, body: &mut Map<String, Value>, waiting: &WaitingCall<'_>) {
         body.remove("error");
-        body.insert("text".to_owned(), json!(errors::waiting(waiting.approval)));
+        body.insert("text".to_owned(), json!(errors::waiting(waiting.approval, self.0.jobs.waiting(waiting.approval))));
     }
 
     fn status(&self, error: &ToolError) -> u16 {

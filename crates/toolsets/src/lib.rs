@@ -18,7 +18,9 @@ pub mod workspace;
 pub use agent::{AgentOptions, EditTools};
 
 use std::sync::Arc;
-use toolrest_core::{Memories, NoMemories, NoSecrets, NoSessions, Secrets, Sessions, Toolsets};
+use toolrest_core::{
+    Memories, NoMemories, NoSecrets, NoSessions, NoWaitingCalls, Secrets, Sessions, Toolsets, WaitingCalls,
+};
 use toolrest_ops::exec::{ExecOptions, Executor, ProcessOptions, Processes};
 use toolrest_ops::github::{GitHub, GitHubOptions, NoTokens};
 use toolrest_ops::outside::http_client::HttpClient;
@@ -41,6 +43,8 @@ pub struct Services {
     pub github: Arc<GitHub>,
     /// Keeps long results, and which commits belong to a session.
     pub sessions: Arc<dyn Sessions>,
+    /// Finds calls that wait for a person.
+    pub waiting_calls: Arc<dyn WaitingCalls>,
     /// Options of the toolset `agent`.
     pub agent: AgentOptions,
 }
@@ -52,8 +56,10 @@ impl Services {
         let processes = Arc::new(Processes::new(Arc::clone(&executor), ProcessOptions::default()));
         let github = GitHub::new(&HttpClient::default(), GitHubOptions::default(), Arc::new(NoTokens));
         let (memories, secrets) = (Arc::new(NoMemories), Arc::new(NoSecrets));
-        let (sessions, agent) = (Arc::new(NoSessions), AgentOptions { has_web: true, ..AgentOptions::default() });
-        Self { executor, processes, memories, secrets, web: Arc::default(), github: Arc::new(github), sessions, agent }
+        let (sessions, waiting_calls) = (Arc::new(NoSessions), Arc::new(NoWaitingCalls));
+        let (web, github) = (Arc::default(), Arc::new(github));
+        let agent = AgentOptions { has_web: true, ..AgentOptions::default() };
+        Self { executor, processes, memories, secrets, web, github, sessions, waiting_calls, agent }
     }
 }
 

@@ -33,6 +33,17 @@ impl OutputLog {
         }
     }
 
+    /// Returns the kept bytes, and the number of those before them.
+    pub(super) fn kept(&self) -> (&[u8], u64) {
+        (&self.kept, self.dropped)
+    }
+
+    /// Keeps less from now on, if the limit is lower.
+    pub(super) fn limit_to(&mut self, limit: usize) {
+        self.limit = self.limit.min(limit);
+        self.shrink();
+    }
+
     /// Frees the memory beyond the limit. Call it when the process has ended.
     pub(super) fn shrink(&mut self) {
         self.cut();

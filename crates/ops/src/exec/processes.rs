@@ -3,12 +3,19 @@
 //! They run in the server that started them. Each workspace has a lease, which every call about its processes renews;
 //! when it expires, its processes are stopped.
 
+mod in_front;
+
 use super::output_log::{OutputLog, OutputPiece};
+use super::pipe_codes::PipeCodes;
 use super::secrets::{Redaction, StreamRedaction};
 use super::{Executor, Program, RequestedLimits, RunOutcome, Started, to_tool_error};
+pub use in_front::{CommandOutput, FrontCommand, FrontEnd};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
@@ -16,8 +23,8 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 use toolrest_core::{
-    CallCx, Caller, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, LimitScope, Notice, ProgramHome,
-    QueueLimits, QueueSlot, Result, Timestamp, ToolError, UserId, WorkspaceId, now,
+    Attribution, CallCx, Caller, CheckedIn, Checkout, CheckoutMode, CommitId, ErrorKind, FairQueue, Full, LimitScope,
+    Notice, ProgramHome, QueueLimits, QueueSlot, Result, Timestamp, ToolError, UserId, WorkspaceId, now,
 };
 use toolrest_sandbox::{Input, Limit, Stdin, Stream};
 
@@ -50,6 +57,9 @@ impl Default for ProcessOptions {
 
 /// The stop reason if the person or key that started a process may not change the workspace any more.
 const RIGHTS_LOST: &str = "Who started it may not change the workspace any more";
+
+/// A process whose changes are committed only at its end.
+const NEVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// Maximum number of ended processes that are kept for each workspace, and for each account that started them.
 const MAX_ENDED: usize = 16;
@@ -89,11 +99,15 @@ impl Lease {
     }
 }
 
-/// A background process.
+/// A background process, or a command that a caller waits for.
 struct Process {
     id: String,
     starter: Caller,
     command: String,
+    /// Whether it goes on, and is listed, without a caller who waits for it.
+    is_background: AtomicBool,
+    /// Whether its changes are discarded at its end.
+    is_discarded: AtomicBool,
     started_at: Timestamp,
     started: Instant,
     output: Mutex<OutputLog>,
@@ -106,6 +120,7 @@ struct Process {
 
 /// The state of a process.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each process, and those are few")]
 pub enum ProcessState {
     /// It is running.
     Running,
@@ -118,6 +133,8 @@ pub enum ProcessState {
 pub struct Ended {
     /// Its exit code; `None` if there is no report of its end.
     pub exit_code: Option<i32>,
+    /// The exit codes of the commands of its last pipe, if it is a [`Program::merged_command`] that ended with one.
+    pub pipe_codes: Vec<i32>,
     /// Its run time.
     pub duration: Duration,
     /// The limit that it exceeded.
@@ -126,6 +143,28 @@ pub struct Ended {
     pub reason: Option<Notice>,
     /// The results of its check-ins; the commit is the last one.
     pub checked_in: CheckedIn,
+    /// All commits of its changes, oldest first, unless others may have made some of them.
+    pub commits: Vec<CommitId>,
+    /// Why it did not run.
+    pub failure: Option<StartFailure>,
+}
+
+/// Why a program did not run.
+#[derive(Clone, Debug)]
+pub struct StartFailure {
+    /// The error for the caller.
+    pub error: ToolError,
+    pub(super) retry: Retry,
+}
+
+/// Whether to start a program again that did not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Retry {
+    No,
+    /// Its interpreter may have been set up while the folder was inaccessible.
+    Same,
+    /// No overlay can be mounted.
+    InPlace,
 }
 
 /// The public facts about a process.
@@ -133,12 +172,14 @@ pub struct Ended {
 pub struct ProcessInfo {
     /// Its id.
     pub id: String,
+    /// The person or key that started it.
+    pub starter: Caller,
     /// The command.
     pub command: String,
-    /// Who started it.
-    pub starter: Caller,
     /// When it was started.
     pub started_at: Timestamp,
+    /// Its run time so far.
+    pub running_for: Duration,
     /// The number of bytes that it has printed.
     pub output_bytes: u64,
     /// Its state.
@@ -165,27 +206,50 @@ impl Processes {
         requested: RequestedLimits,
     ) -> Result<ProcessInfo> {
         cx.workspace.authorise().await?;
-        let ready = self.executor.ready().await?;
+        self.executor.ready().await?;
         let slot = self.slots.try_enter(cx.caller.user, cx.workspace_id).map_err(too_many_processes)?;
+        let terms = StartTerms {
+            mode: CheckoutMode::InPlace,
+            stdin: Stdin::Open,
+            commit_every: Some(self.options.commit_every),
+            output_bytes: self.options.output_bytes,
+            is_background: true,
+        };
+        let process = self.start_with(cx, command, &program, requested, slot, terms).await?;
+        Ok(process.info())
+    }
+
+    /// Starts a process on the files of the workspace.
+    async fn start_with(
+        &self,
+        cx: &CallCx,
+        command: String,
+        program: &Program,
+        requested: RequestedLimits,
+        slot: QueueSlot,
+        how: StartTerms,
+    ) -> Result<Arc<Process>> {
+        let ready = self.executor.ready().await?;
         let lease = self.workspace_processes(cx.workspace_id, |entry| Arc::clone(&entry.lease));
         cx.begin_outside_effects().await?;
-        let secrets = self.executor.secrets_of(cx, &program).await?;
+        let secrets = self.executor.secrets_of(cx, program).await?;
         let redaction = Redaction::of(&secrets)?;
-        let checkout = self.executor.check_out(cx, CheckoutMode::InPlace).await?;
+        let checkout = self.executor.check_out(cx, how.mode).await?;
         let mut terms =
             self.executor.terms(cx, &*checkout, RequestedLimits { wall: None, ..requested }, secrets).await?;
         terms.limits.wall = requested.wall.unwrap_or(self.options.longest).min(self.options.longest);
         terms.limits.cpu = self.options.longest;
-        let started =
-            ready.start(&self.executor.options, &checkout.execution_root(), &program, &terms, Stdin::Open).await;
+        let started = ready.start(&self.executor.options, &checkout.execution_root(), program, &terms, how.stdin).await;
         let mut started = started.map_err(|error| to_tool_error(&error))?;
         let process = Arc::new(Process {
             id: cx.id.short(),
             starter: cx.caller,
             command,
+            is_background: AtomicBool::new(how.is_background),
+            is_discarded: AtomicBool::new(false),
             started_at: now(),
             started: Instant::now(),
-            output: Mutex::new(OutputLog::new(self.options.output_bytes)),
+            output: Mutex::new(OutputLog::new(how.output_bytes)),
             printed: watch::Sender::new(0),
             input: tokio::sync::Mutex::new(started.running.take_input()),
             stop: Notify::new(),
@@ -206,16 +270,18 @@ impl Processes {
             lease,
             streams: [redaction.stream(), redaction.stream()],
             _home: terms.home,
+            pipe_codes: PipeCodes::default(),
             total: CheckedIn::default(),
+            commits: Vec::new(),
         };
-        tokio::spawn(task.run_to_completion(self.options.commit_every));
+        tokio::spawn(task.run_to_completion(how.commit_every));
         // The check for lost rights may have run before this process was registered.
         if let Err(error) = cx.workspace.authorise().await {
             process.stop(RIGHTS_LOST);
             process.wait_for_end(max_wait(cx)).await;
             return Err(error);
         }
-        Ok(process.info())
+        Ok(process)
     }
 
     /// Returns the workspaces with running processes, each with the persons and keys that started them.
@@ -232,7 +298,8 @@ impl Processes {
         cx.workspace.authorise().await?;
         let processes =
             self.workspace_processes(cx.workspace_id, |entry| entry.processes.values().cloned().collect::<Vec<_>>());
-        let mut infos: Vec<ProcessInfo> = processes.iter().map(|process| process.info()).collect();
+        let listed = processes.iter().filter(|process| process.is_background());
+        let mut infos: Vec<ProcessInfo> = listed.map(|process| process.info()).collect();
         infos.sort_by_key(|info| info.started_at);
         Ok(infos)
     }
@@ -305,9 +372,13 @@ impl Processes {
         Ok(process.info())
     }
 
-    /// Stops all processes of a workspace, or of all workspaces, and waits for the commits of their changes.
+    /// Stops all processes of a workspace, or the background processes of all workspaces, and waits for the commits of their
+    /// changes. Commands that callers wait for end with their calls.
     pub async fn stop_all(&self, workspace: Option<WorkspaceId>, timeout: Duration) {
-        let is_in = |id: WorkspaceId, _: &Process| workspace.is_none_or(|only| only == id);
+        let is_in = |id: WorkspaceId, process: &Process| match workspace {
+            Some(only) => only == id,
+            None => process.is_background(),
+        };
         self.stop_where(is_in, "It was stopped", timeout).await;
     }
 
@@ -395,7 +466,7 @@ impl Processes {
     async fn find(&self, cx: &CallCx, id: &str) -> Result<Arc<Process>> {
         cx.workspace.authorise().await?;
         let found = self.workspace_processes(cx.workspace_id, |entry| entry.processes.get(id).cloned());
-        found.ok_or_else(|| {
+        found.filter(|process| process.is_background()).ok_or_else(|| {
             let message = format!(
                 "There is no process '{id}' in this workspace; the list shows which there are. One that ended long ago \
                  is forgotten, and a process is only known to the server that started it"
@@ -463,12 +534,17 @@ impl Process {
     fn info(&self) -> ProcessInfo {
         ProcessInfo {
             id: self.id.clone(),
-            command: self.command.clone(),
             starter: self.starter,
+            command: self.command.clone(),
             started_at: self.started_at,
+            running_for: self.started.elapsed(),
             output_bytes: self.log().total(),
             state: self.state.borrow().clone(),
         }
+    }
+
+    fn is_background(&self) -> bool {
+        self.is_background.load(Ordering::Acquire)
     }
 
     fn print(&self, bytes: &[u8]) {
@@ -496,7 +572,17 @@ impl Process {
 /// Maximum number of changes of each kind that are kept for a process.
 const MAX_REPORTED: usize = 1000;
 
-/// Adds the result of a later check-in.
+/// How a process is started.
+struct StartTerms {
+    mode: CheckoutMode,
+    stdin: Stdin,
+    /// Interval between commits; none to commit only at the end.
+    commit_every: Option<Duration>,
+    /// Maximum size of the output that is kept.
+    output_bytes: usize,
+    is_background: bool,
+}
+
 /// Joins the reason why a process ended and the notice that its changes were not kept.
 fn joined(reason: Option<Notice>, not_kept: Option<Notice>) -> Option<Notice> {
     match (reason, not_kept) {
@@ -509,6 +595,7 @@ fn joined(reason: Option<Notice>, not_kept: Option<Notice>) -> Option<Notice> {
     }
 }
 
+/// Adds the result of a later check-in.
 fn add(total: &mut CheckedIn, later: CheckedIn) {
     fn append<T>(total: &mut Vec<T>, later: Vec<T>) {
         let left = MAX_REPORTED.saturating_sub(total.len());
@@ -534,21 +621,27 @@ struct ProcessTask {
     streams: [StreamRedaction; 2],
     /// Kept as long as the process runs.
     _home: Option<ProgramHome>,
+    /// Finds the exit codes of the commands of a pipe in standard error.
+    pipe_codes: PipeCodes,
     /// The results of its check-ins so far.
     total: CheckedIn,
+    /// The commits of its changes so far.
+    commits: Vec<CommitId>,
 }
 
 impl ProcessTask {
-    async fn run_to_completion(mut self, commit_every: Duration) {
-        let mut commits = tokio::time::interval_at(Instant::now() + commit_every, commit_every);
+    async fn run_to_completion(mut self, commit_every: Option<Duration>) {
+        let interval = commit_every.unwrap_or(NEVER);
+        let mut commits = tokio::time::interval_at(Instant::now() + interval, interval);
         commits.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut reason = None;
         loop {
             tokio::select! {
                 printed = self.started.running.next() => match printed {
                     Some(chunk) => {
-                        let stream = &mut self.streams[usize::from(chunk.stream == Stream::Stderr)];
-                        self.process.print(&stream.push(&chunk.bytes));
+                        let is_stderr = chunk.stream == Stream::Stderr;
+                        let bytes = if is_stderr { self.pipe_codes.take_from(chunk.bytes) } else { chunk.bytes };
+                        self.process.print(&self.streams[usize::from(is_stderr)].push(&bytes));
                     }
                     None => break,
                 },
@@ -579,6 +672,7 @@ impl ProcessTask {
     async fn commit(&mut self) -> Option<Notice> {
         match self.checkout.check_in(&self.cx).await {
             Ok(checked_in) => {
+                note_commit(&mut self.commits, &checked_in);
                 add(&mut self.total, checked_in);
                 None
             }
@@ -592,7 +686,19 @@ impl ProcessTask {
     }
 
     async fn end(self, reason: Option<Notice>) {
-        let Self { executor, slot, process, started, checkout, cx, mut total, mut streams, .. } = self;
+        let Self {
+            executor,
+            slot,
+            process,
+            started,
+            checkout,
+            cx,
+            mut total,
+            mut streams,
+            pipe_codes,
+            mut commits,
+            ..
+        } = self;
         for stream in &mut streams {
             process.print(&stream.finish());
         }
@@ -603,31 +709,45 @@ impl ProcessTask {
             Ok(report) => RunOutcome::of(report),
             Err(_) => RunOutcome::Error,
         });
-        let (checked_in, not_kept) = match checkout.finish(&cx).await {
-            Ok(checked_in) => {
-                add(&mut total, checked_in);
-                (total, None)
-            }
-            Err(error) => {
-                error.log_cause();
-                let not_kept = |why: &str| format!("Its last changes were not kept: {why}");
-                (total, Some(Notice::of_error(&error, not_kept)))
+        let (checked_in, not_kept) = if process.is_discarded.load(Ordering::Acquire) {
+            // The program is dead, so its files can go.
+            drop(checkout);
+            (total, None)
+        } else {
+            match checkout.finish(&cx).await {
+                Ok(checked_in) => {
+                    note_commit(&mut commits, &checked_in);
+                    add(&mut total, checked_in);
+                    (total, None)
+                }
+                Err(error) => {
+                    error.log_cause();
+                    let not_kept = |why: &str| format!("Its last changes were not kept: {why}");
+                    (total, Some(Notice::of_error(&error, not_kept)))
+                }
             }
         };
+        let pipe_codes = pipe_codes.codes;
         let ended = match report {
             Ok(report) => Ended {
                 exit_code: Some(report.exit.code()),
+                pipe_codes,
                 duration: report.duration,
                 limit: report.limit_hit,
                 reason: joined(reason, not_kept),
                 checked_in,
+                commits,
+                failure: None,
             },
             Err(error) => Ended {
                 exit_code: None,
+                pipe_codes,
                 duration: process.started.elapsed(),
                 limit: None,
                 reason: joined(Some(error.to_string().into()), not_kept),
                 checked_in,
+                commits,
+                failure: Some(executor.start_failure(&error)),
             },
         };
         *process.input.lock().await = None;
@@ -635,5 +755,12 @@ impl ProcessTask {
         // The slot is free before the state changes, so that a caller who sees the end can start the next process.
         drop(slot);
         process.state.send_replace(ProcessState::Ended(ended));
+    }
+}
+
+/// Notes the commit of a check-in, unless others may have made the changes.
+fn note_commit(commits: &mut Vec<CommitId>, checked_in: &CheckedIn) {
+    if checked_in.attribution == Attribution::Program && commits.len() < MAX_REPORTED {
+        commits.extend(checked_in.commit);
     }
 }

@@ -11,17 +11,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
-    Action, CallCx, Change, Changeset, Commit, CommitId, CommitInfo, Content, ContentHash, Effect, EffectKind, Entry,
-    ErrorKind, Expect, FileId, FileType, JsonText, Page, QueueSlot, Result, Role, Timestamp, ToolError, Version,
-    VersionId, Workspace, WsPath,
+    Action, CallCx, Change, Changeset, Commit, CommitId, CommitInfo, Content, ContentHash, Entry, ErrorKind, FileId,
+    FileType, JsonText, Page, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId, Workspace, WsPath,
 };
-use toolrest_ops::Force;
-use toolrest_toolsets::errors;
+use toolrest_ops::{Force, SMALL_BYTES, UndoOptions, make_room};
 
 type Params = Query<HashMap<String, String>>;
-
-/// Contents up to this size are read without reserving memory.
-const SMALL_BYTES: i64 = 256 << 10;
 
 /// Number of commits per query.
 const COMMITS_PER_QUERY: u32 = 32;
@@ -151,7 +146,7 @@ pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) 
     let reading = Reading::begin(&app, &target).await?;
     let mut file = reading.cx.workspace.file_by_id(id, SMALL_BYTES).await?;
     if file.content.is_none() && file.entry.size > SMALL_BYTES {
-        let max_bytes = reading.make_room(&[file.entry.size]).await?;
+        let max_bytes = make_room(&reading.cx, &[file.entry.size]).await?;
         file = reading.cx.workspace.file_by_id(id, max_bytes).await?;
     }
     let limit = app.settings.limits.response_bytes;
@@ -169,15 +164,6 @@ impl Reading {
         let slot = app.engine.enter(target.workspace, target.caller).await?;
         let cx = app.engine.rest_context("read", target.workspace, target.caller, Role::Viewer).await?;
         Ok(Self { cx, _slot: slot })
-    }
-
-    /// Reserves memory for contents of these sizes; fails if one is larger than an answer. Returns the largest size.
-    async fn make_room(&self, sizes: &[i64]) -> Result<i64> {
-        let largest = sizes.iter().copied().max().unwrap_or(0);
-        check_size(largest, self.cx.limits.response_bytes)?;
-        let all = sizes.iter().map(|size| u64::try_from(*size).unwrap_or(0)).sum();
-        self.cx.workspace.make_room(all).await?;
-        Ok(largest)
     }
 }
 
@@ -239,7 +225,7 @@ pub(crate) async fn version(
     let reading = Reading::begin(&app, &target).await?;
     let (mut version, mut content) = reading.cx.workspace.version(file, version, SMALL_BYTES).await?;
     if content.is_none() {
-        let max_bytes = reading.make_room(&[version.size]).await?;
+        let max_bytes = make_room(&reading.cx, &[version.size]).await?;
         (version, content) = reading.cx.workspace.version(file, version.id, max_bytes).await?;
     }
     let body = VersionWithContent { version, shown: ShownContent::of(content)? };
@@ -312,52 +298,7 @@ pub(crate) async fn diff(State(app): State<Arc<App>>, target: WorkspaceRequest) 
     let reading = Reading::begin(&app, &target).await?;
     let commit = reading.cx.workspace.commit_info(id).await?;
     let limit = app.settings.limits.response_bytes;
-    let mut text = String::new();
-    for effect in toolrest_ops::merge_moves(commit.changes) {
-        let path = effect.path.clone();
-        match contents(&reading, &effect).await {
-            Ok((before, after)) => text += &toolrest_ops::effect_diff(&reading.cx, effect, before, after).await?,
-            // The other files are still shown, with a line for this one.
-            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::ResponseTooLarge) => {
-                text.extend(["# ", path.as_str(), ": ", &error.message, "\n"]);
-            }
-            Err(error) => return Err(error.into()),
-        }
-        check_size(i64::try_from(text.len()).unwrap_or(i64::MAX), limit)?;
-    }
-    ok_within(&DiffAnswer { diff: text }, limit)
-}
-
-/// Returns the contents of a file before and after an effect.
-async fn contents(reading: &Reading, effect: &Effect) -> Result<(Option<Content>, Option<Content>)> {
-    let workspace = &reading.cx.workspace;
-    let (EffectKind::Create | EffectKind::Update | EffectKind::Remove | EffectKind::Restore, Some(version)) =
-        (effect.op, effect.version_id)
-    else {
-        return Ok((None, None));
-    };
-    let (before, after) = match effect.op {
-        EffectKind::Remove => (Some(version), None),
-        EffectKind::Update => {
-            let page = Page { before: effect.after, limit: 1 };
-            let earlier = workspace.versions(effect.file_id, page).await?;
-            let before = earlier.first().map(|version| version.id);
-            (Some(before.ok_or_else(|| ToolError::file_not_found(&effect.path))?), Some(version))
-        }
-        _ => (None, Some(version)),
-    };
-    // Small contents are read at once; for large ones, memory is reserved first.
-    let read = async |version: Option<VersionId>, max_bytes: i64| -> Result<_> {
-        let Some(version) = version else { return Ok((0, None)) };
-        let (version, content) = workspace.version(effect.file_id, version, max_bytes).await?;
-        Ok((version.size, content))
-    };
-    let (mut old, mut new) = (read(before, SMALL_BYTES).await?, read(after, SMALL_BYTES).await?);
-    if old.0.max(new.0) > SMALL_BYTES {
-        let max_bytes = reading.make_room(&[old.0, new.0]).await?;
-        (old, new) = (read(before, max_bytes).await?, read(after, max_bytes).await?);
-    }
-    Ok((old.1, new.1))
+    ok_within(&DiffAnswer { diff: toolrest_ops::commit_diff(&reading.cx, commit.changes, limit).await? }, limit)
 }
 
 /// The body of an undo.
@@ -379,66 +320,12 @@ pub(crate) async fn undo(
     let undone = workspace.commit_info(id).await?;
     let UndoBody { force } = target.json_if_any(&app, body).await?;
     let force = if force { Force::Yes } else { Force::No };
-    let inverse = toolrest_ops::undo(&undone, force)?;
-    let mut done = commit(&app, &target, "undo", inverse.clone()).await;
-    if done.as_ref().is_err_and(|error| error.kind == ErrorKind::Stale)
-        && let Some(inverse) = with_later_changes_undone(&*workspace, inverse).await?
-    {
-        done = commit(&app, &target, "undo", inverse).await;
-    }
-    let done = match done {
-        Ok(done) => done,
-        Err(error) => return Err(or_undone_already(&*workspace, id, error).await?.into()),
-    };
-    let id = done.id.ok_or_else(|| ToolError::internal("an undo changed nothing"))?;
+    let _slot = app.engine.enter(target.workspace, target.caller).await?;
+    let cx = target.change_context(&app, "undo", Role::Editor).await?;
+    let options = UndoOptions { paths: &[], force };
+    let done = toolrest_ops::undo(&cx, &[undone], &options).await.map_err(ToolError::from)?;
+    let id = done.commit.and_then(|commit| commit.id).ok_or_else(|| ToolError::internal("an undo changed nothing"))?;
     ok(&CommitAnswer { commit: workspace.commit_info(id).await? })
-}
-
-/// Returns a changeset that expects the current versions of files instead of earlier ones with the same content, where all
-/// commits in between were undone. So one commit after the other can be undone. Returns none if a file has changed.
-async fn with_later_changes_undone(workspace: &dyn Workspace, mut changes: Changeset) -> Result<Option<Changeset>> {
-    /// Maximum number of versions of a file that are looked at.
-    const MAX_VERSIONS: u32 = 100;
-    for expect in &mut changes.expect {
-        let Expect::Version(file, expected) = expect else { continue };
-        let versions = workspace.versions(*file, Page { before: None, limit: MAX_VERSIONS }).await?;
-        let Some(at) = versions.iter().position(|version| version.id == *expected) else { return Ok(None) };
-        if versions[0].hash != versions[at].hash {
-            return Ok(None);
-        }
-        for later in &versions[..at] {
-            let commit = later.commit_id;
-            let is_undo = workspace.commit_info(commit).await?.undoes.is_some();
-            if !is_undo && workspace.undone_by(commit).await?.is_none() {
-                return Ok(None);
-            }
-        }
-        *expected = versions[0].id;
-    }
-    Ok(Some(changes))
-}
-
-/// Replaces the error of a failed undo if the commit was undone already.
-async fn or_undone_already(workspace: &dyn Workspace, id: CommitId, error: ToolError) -> Result<ToolError> {
-    if !matches!(errors::row(error.kind).status, 404 | 409) {
-        return Ok(error);
-    }
-    Ok(match workspace.undone_by(id).await? {
-        Some(by) => {
-            let message = format!("Commit {id} was undone already, by commit {by}; undo that one to bring it back");
-            ToolError::new(ErrorKind::Conflict, message)
-        }
-        None => error,
-    })
-}
-
-/// Refuses a content that is larger than an answer.
-fn check_size(size: i64, limit: usize) -> Result<()> {
-    if usize::try_from(size).is_ok_and(|size| size <= limit) {
-        return Ok(());
-    }
-    let message = format!("The content is {size} bytes, over the limit of {limit}");
-    Err(ToolError::new(ErrorKind::ResponseTooLarge, message))
 }
 
 /// Opens the workspace for a request.

@@ -6,7 +6,9 @@
 use super::App;
 use super::reply::Failure;
 use super::request::{body, caller, for_member, scope, workspace_id};
-use crate::mcp::{Cancellations, Connection, FolderSender, McpServer, Offer, OfferedTools, Schemas, Target};
+use crate::mcp::{
+    CancelReason, Cancellations, Connection, FolderSender, McpServer, Offer, OfferedTools, Schemas, Target,
+};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
@@ -110,13 +112,13 @@ async fn serve(
     let body = body(request, app, app.settings.limits.body_bytes).await?;
     let message = Message::read(&body);
     let session = session(&headers)?;
-    if let Some(id) = message.cancelled() {
-        app.mcp.cancellations.cancel(caller.member(), &session, id);
+    if let Some((id, reason)) = message.cancelled() {
+        app.mcp.cancellations.cancel(caller.member(), &session, id, reason);
     }
 
     let target = Target { runtime: Arc::clone(&app.runtime), workspace, caller };
     let (_, target) = watch::channel(Some(target));
-    let cancellations = Some(Arc::clone(&app.mcp.cancellations));
+    let cancellations = Arc::clone(&app.mcp.cancellations);
     let server = McpServer::new(
         tools,
         target,
@@ -207,6 +209,7 @@ struct Message {
 struct Params {
     #[serde(rename = "requestId")]
     request_id: Option<RequestId>,
+    reason: Option<String>,
 }
 
 impl Message {
@@ -219,9 +222,10 @@ impl Message {
         self.method == "initialize"
     }
 
-    /// Returns the request that the message cancels.
-    fn cancelled(&self) -> Option<RequestId> {
+    /// Returns the request that the message cancels, and why.
+    fn cancelled(&self) -> Option<(RequestId, CancelReason)> {
         let is_cancellation = self.method == "notifications/cancelled";
-        self.params.as_ref().filter(|_| is_cancellation)?.request_id.clone()
+        let params = self.params.as_ref().filter(|_| is_cancellation)?;
+        Some((params.request_id.clone()?, CancelReason::of(params.reason.as_deref())))
     }
 }

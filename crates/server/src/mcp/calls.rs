@@ -1,6 +1,7 @@
 //! Calls of tools: progress, cancellation and answers.
 
 use super::asking;
+use super::cancellations::{CancelReason, Cancelled};
 use super::catalogue::OfferedTool;
 use super::{Connection, McpServer, Target, answers};
 use crate::approvals::{self, Asked, Attempt};
@@ -11,15 +12,17 @@ use serde::Serialize;
 use serde_json::Value;
 use std::{convert::Infallible, future, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior};
-use tokio_util::sync::CancellationToken;
 use toolrest_core::{Call, CallId, JsonText, Permission, ToolError};
 
 /// How often a client that asked for it is told that a call still runs.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
+/// How long the reason of a cancellation is waited for.
+const REASON_DELAY: Duration = Duration::from_millis(200);
+
 /// Calls a tool. What a tool refuses is an answer too; only what the protocol calls wrong is an error of the protocol.
 ///
-/// The work ends when the client cancels the request, or goes away.
+/// The work ends when the client cancels the request, or goes away. A command of a client that has waited long enough goes on.
 pub(super) async fn call(
     server: &McpServer,
     params: CallToolRequestParams,
@@ -29,27 +32,40 @@ pub(super) async fn call(
         let known = server.0.tools.names();
         return Err(ErrorData::invalid_params(format!("Unknown tool: {}; there are {known}", params.name), None));
     };
-    let cancelled = CancellationToken::new();
+    let cancelled = Cancelled::default();
+    let id = CallId::new();
     let work = async {
         let target = server.target(&context).await?;
-        let _listed = server.0.cancellations.as_ref().map(|running| {
-            let member = target.caller.member();
-            running.list(member, &server.0.session, &context.id, cancelled.clone())
-        });
-        answered(server, &target, tool, params, &context).await
+        let member = target.caller.member();
+        let _listed = server.0.cancellations.list(member, &server.0.session, &context.id, cancelled.clone());
+        answered(server, &target, id, tool, params, &context).await
     };
-    tokio::select! {
-        answered = work => answered,
-        () = cancelled.cancelled() => Err(ErrorData::internal_error("The request was cancelled", None)),
-        () = context.ct.cancelled() => Err(ErrorData::internal_error("The request was cancelled", None)),
-        () = server.0.closing.cancelled() => Err(ErrorData::internal_error("Toolrest is stopping", None)),
+    tokio::pin!(work);
+    let reason = tokio::select! {
+        answered = &mut work => return answered,
+        reason = cancelled.reason() => reason,
+        // The message with the reason may be handled a moment later.
+        () = context.ct.cancelled() => {
+            let reason = tokio::time::timeout(REASON_DELAY, cancelled.reason()).await;
+            reason.unwrap_or(CancelReason::Other)
+        }
+        () = server.0.closing.cancelled() => {
+            return Err(ErrorData::internal_error("Toolrest is stopping", None));
+        }
         never = report_progress(&context) => match never {},
+    };
+    // A client that only stopped waiting wants its command to go on. All other work ends here, when it is dropped.
+    let target = server.0.target.borrow().clone();
+    if let (CancelReason::TimedOut, Some(target)) = (reason, target) {
+        target.runtime.processes.hand_over(target.workspace, &id.short());
     }
+    Err(ErrorData::internal_error("The request was cancelled", None))
 }
 
 async fn answered(
     server: &McpServer,
     target: &Target,
+    id: CallId,
     tool: &OfferedTool,
     params: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
@@ -57,7 +73,7 @@ async fn answered(
     let runtime = &target.runtime;
     let dialect = approvals::dialect(runtime, tool.toolset);
     let args = &params.arguments.unwrap_or_default();
-    let call = new_call(server, target, (tool.toolset, tool.tool), args)?;
+    let call = new_call(server, target, id, (tool.toolset, tool.tool), args)?;
     let wants_data = context.meta.get(answers::DATA).and_then(Value::as_bool).unwrap_or(false);
     let render = |outcome| answers::of_outcome(&outcome, dialect, server.0.tools.structured, wants_data);
     let options = asking::options(target);
@@ -86,7 +102,7 @@ pub(super) async fn json(
     }
     let work = async {
         let target = server.target(context).await?;
-        let call = new_call(server, &target, tool, args)?;
+        let call = new_call(server, &target, CallId::new(), tool, args)?;
         let permission = permission(server, context);
         let answer = target
             .runtime
@@ -104,11 +120,11 @@ pub(super) async fn json(
 fn new_call(
     server: &McpServer,
     target: &Target,
+    id: CallId,
     (toolset, tool): (&str, &str),
     args: &impl Serialize,
 ) -> Result<Call, ErrorData> {
     let args = JsonText::of(args).map_err(|error| ErrorData::invalid_params(error.message, None))?;
-    let id = CallId::new();
     Ok(Call {
         id,
         correlation: id.to_string(),

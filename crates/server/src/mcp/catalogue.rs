@@ -10,8 +10,8 @@ use toolrest_core::{Action, Annotations, DynTool, Key, Toolset, Toolsets, name_f
 /// The toolset that is offered if none is named, and the one that a key gets that may not use it.
 pub(super) const DEFAULT_TOOLSET: &str = "agent";
 const OTHER_TOOLSET: &str = "coding";
-/// The tool that is offered with either, because neither runs programs.
-const DEFAULT_TOOL: (&str, &str) = ("system", "run_code");
+/// The tool that is offered with the latter, which runs no programs.
+const OTHER_TOOL: (&str, &str) = ("system", "run_code");
 
 /// Maximum length of a tool's name in the APIs of models.
 #[cfg(test)]
@@ -87,7 +87,7 @@ impl OfferedTools {
         let has_default = key.is_none_or(|key| key.toolsets.contains(toolsets, DEFAULT_TOOLSET));
         let default_toolset = if has_default { DEFAULT_TOOLSET } else { OTHER_TOOLSET };
         let is_selected = |toolset: &str, tool: &str| match &offer.toolsets[..] {
-            [] => toolset == default_toolset || (toolset, tool) == DEFAULT_TOOL,
+            [] => toolset == default_toolset || (!has_default && (toolset, tool) == OTHER_TOOL),
             named => named.iter().any(|name| name == toolset),
         };
         let is_allowed = |toolset: &str, action: Action| {

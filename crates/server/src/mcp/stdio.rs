@@ -74,7 +74,9 @@ impl Stdio {
         let (sender, target) = watch::channel(None);
         let session = Uuid::new_v4().to_string();
         let (folder_sender, told) = FolderSender::new();
-        let server = McpServer::new(tools, target, Connection::Stdio, session, closing.clone(), None, folder_sender);
+        let cancellations = Arc::default();
+        let server =
+            McpServer::new(tools, target, Connection::Stdio, session, closing.clone(), cancellations, folder_sender);
         let mut opening = tokio::spawn(open(settings, folder, told));
         let input = Input { stdin: tokio::io::stdin(), ended: ended.clone() };
         let transport = AsyncRwTransport::<RoleServer, _, _>::new(input, tokio::io::stdout());
@@ -150,6 +152,7 @@ async fn open(
             return Err(error.into());
         }
     };
+    runtime.calls_for_tools.attach(&runtime);
     tokio::spawn(approvals::sweep(Arc::downgrade(&runtime)));
     Ok(Target { runtime, workspace: local.workspace, caller: local.caller })
 }

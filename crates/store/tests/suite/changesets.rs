@@ -111,7 +111,7 @@ async fn undo_is_refused_after_a_later_change(ws: TestWorkspace) {
     ws.put("/a", "two").await;
     let page = toolrest_store::Page { before: None, limit: 10 };
     let commits = ws.store.commits(ws.access(), page).await.unwrap();
-    let creation = toolrest_ops::undo(&commits[1], toolrest_ops::Force::No).unwrap();
+    let creation = toolrest_ops::inverse_of_commit(&commits[1]);
     assert_eq!(ws.commit(creation).await.unwrap_err().kind(), ErrorKind::Stale);
     assert_eq!(ws.text("/a").await, "two");
 }
@@ -242,7 +242,7 @@ async fn undo_of_a_removal_is_refused_after_the_file_was_moved(ws: TestWorkspace
     ws.put("/a", "two").await;
     ws.all(vec![rename("/a", "/g")]).await.unwrap();
     ws.all(vec![remove("/g")]).await.unwrap();
-    let error = ws.commit(toolrest_ops::undo(&removal, toolrest_ops::Force::No).unwrap()).await.unwrap_err();
+    let error = ws.commit(toolrest_ops::inverse_of_commit(&removal)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(ws.paths().await.is_empty());
 }

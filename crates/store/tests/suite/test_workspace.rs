@@ -141,7 +141,7 @@ impl TestWorkspace {
     pub(crate) async fn undo(&self) -> Result<Commit> {
         let page = toolrest_store::Page { before: None, limit: 1 };
         let newest = self.store.commits(self.access(), page).await?.remove(0);
-        self.commit(toolrest_ops::undo(&newest, toolrest_ops::Force::No)?).await
+        self.commit(toolrest_ops::inverse_of_commit(&newest)).await
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Options {
     /// Workspace of that server; without it, the one of the agent key
     #[arg(long, value_name = "ID", requires = "server")]
     workspace: Option<String>,
-    /// Toolsets to offer, separated by commas; without it, `coding` and the tool `run_code`
+    /// Toolsets to offer, separated by commas; without it, `agent`
     #[arg(long, value_name = "TOOLSETS", value_delimiter = ',')]
     toolset: Vec<String>,
     /// Offer only tools that change nothing

@@ -121,7 +121,7 @@ async fn pictures_programs_and_outside_paths_are_told_apart(on: On) {
     let outside = refused(&workspace, "outside", "read", json!({ "paths": ["/usr/include/stdio.h"] })).await;
     assert_eq!(
         outside,
-        "error outside: /usr/include/stdio.h is not in the project\nnext: a program can read it: sed -n 1,80p /usr/include/stdio.h"
+        "error outside: /usr/include/stdio.h is not in the project\nnext: run {\"command\":\"sed -n 1,80p /usr/include/stdio.h\"}"
     );
     refused(&workspace, "outside", "read", json!({ "paths": ["../x"] })).await;
 }
@@ -225,7 +225,7 @@ async fn a_deleted_file_is_explained(on: On) {
     workspace.ok("rm", json!({ "path": "/jsmn.c" })).await;
     let gone = refused(&workspace, "not_found", "read", json!({ "paths": ["jsmn.c"] })).await;
     assert!(gone.starts_with("error not_found: jsmn.c\nnext: it was deleted by commit "), "{gone}");
-    assert!(gone.contains(" (rm, ") && gone.contains(" ago), which the user can undo"), "{gone}");
+    assert!(gone.contains(" (rm, ") && gone.contains(" ago), undo brings it back"), "{gone}");
     workspace.write("/empty.txt", "one\ntwo\n").await;
     workspace.write("/empty.txt", "").await;
     let empty = text(&workspace, "read", json!({ "paths": ["empty.txt"] })).await;

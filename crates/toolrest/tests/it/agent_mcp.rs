@@ -38,7 +38,21 @@ fn the_default_tools_are_few_and_their_list_is_short() {
     client.end();
 }
 
-const DEFAULT_TOOLS: [&str; 7] = ["read", "ls", "grep", "edit", "write", "apply_patch", "run_code"];
+const DEFAULT_TOOLS: [&str; 10] =
+    ["read", "ls", "grep", "edit", "write", "apply_patch", "run", "job", "changes", "undo"];
+
+#[test]
+fn the_list_of_all_eleven_tools_has_the_size_that_the_documentation_says() {
+    let mut client = McpClient::with_default_tools(&[], &[("TOOLREST__WEB__FETCH_HOSTS", "example.org")]);
+    client.begin(&json!({}));
+    let tools = client.request("tools/list", json!({}))["tools"].take();
+    client.end();
+    assert_eq!(tools.as_array().unwrap().len(), 11, "{tools}");
+    let bytes = tools.to_string().len();
+    assert!(bytes <= LIST_BYTES, "{bytes}");
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/mcp.md")).unwrap();
+    assert!(page.contains(&format!("all eleven tools are {bytes} bytes")), "docs/mcp.md must say {bytes}");
+}
 
 #[test]
 fn an_answer_is_a_text_and_the_data_are_for_those_who_ask() {
@@ -75,4 +89,27 @@ fn what_is_offered_follows_the_settings() {
     assert!(edit.contains(&"edit".to_owned()) && !edit.contains(&"apply_patch".to_owned()), "{edit:?}");
     let patch = names(&[("TOOLREST__AGENT__EDIT_TOOLS", "patch")]);
     assert!(!patch.contains(&"edit".to_owned()) && patch.contains(&"apply_patch".to_owned()), "{patch:?}");
+}
+
+#[test]
+fn a_command_of_a_client_that_only_stopped_waiting_goes_on() {
+    let mut client = McpClient::with_default_tools(&[], &[]);
+    client.begin(&json!({}));
+    let command = "echo begun > begun.txt; sleep 2; echo done > done.txt; echo over";
+    let id = client.send("tools/call", json!({"name": "run", "arguments": {"command": command}}));
+    let reason = "McpError: MCP error -32001: Request timed out";
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    client.notify("notifications/cancelled", json!({"requestId": id, "reason": reason}));
+    let next = client.text("ls", json!({}));
+    assert!(next.contains("\n.. the command whose call timed out goes on: job j1, `echo begun"), "{next}");
+    let ended = client.text("job", json!({"id": "j1", "wait": 60}));
+    assert!(ended.starts_with("== j1 exit 0, ") && ended.contains("\nover\n"), "{ended}");
+    assert_eq!(client.file("done.txt"), "done\n");
+
+    let other = client.send("tools/call", json!({"name": "run", "arguments": {"command": "echo 1 > no.txt; sleep 2"}}));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    client.notify("notifications/cancelled", json!({"requestId": other, "reason": "the user pressed escape"}));
+    let listed = client.text("run", json!({"command": "sleep 2; ls"}));
+    assert!(!listed.contains("no.txt") && !listed.contains("goes on"), "{listed}");
+    client.end();
 }

@@ -1,6 +1,6 @@
 use super::answer::{Answer, ago, append, count, push, short_commit, short_hash};
 use super::arguments::{compact, list_if_any, switch};
-use super::locate::{Located, locate};
+use super::locate::Located;
 use super::{EDITOR, Kit};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -184,7 +184,7 @@ impl Edit {
             let message = format!("{}`old` and `new` are the same", which());
             return Err(ToolError::argument("new", message));
         }
-        let Located { path, lines, entry } = locate(cx, &edit.path).await?;
+        let Located { path, lines, entry } = self.0.locate(cx, &edit.path).await?;
         if entry.is_none() {
             return Err(self.0.not_found(cx, &path).await);
         }
@@ -232,7 +232,9 @@ impl Edit {
                 let fitting = super::answer::head(&text, self.0.options.edit_bytes.saturating_sub(200));
                 text = format!("{fitting}.. and more files");
             }
-            push(&mut text, ".. too long to show; read the places that matter");
+            let shown = commit
+                .map_or_else(String::new, |commit| format!(": changes {{\"commit\":\"{}\"}}", short_commit(commit)));
+            push(&mut text, format!(".. the diff is too long to show{shown}"));
         }
         for (index, path, line) in &already_there {
             let name = path.without_slash();

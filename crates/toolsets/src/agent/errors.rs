@@ -7,6 +7,8 @@ use toolrest_core::{Approval, ErrorKind, ToolError};
 
 /// Maximum size of the text of an error.
 const MAX_BYTES: usize = 4_096;
+/// Number of things to be approved that are named.
+const MAX_ASKS: usize = 5;
 
 /// Returns the text of an error.
 pub(super) fn text(error: &ToolError) -> String {
@@ -39,18 +41,24 @@ fn default_next(kind: ErrorKind) -> Option<&'static str> {
     }
 }
 
-/// Returns the text for a call that waits for a person.
-pub(super) fn waiting(approval: &Approval) -> String {
+/// Returns what a call that waits for a person would do: `delete lib/old.js: rule "deletes ask"`.
+pub(super) fn asked(approval: &Approval) -> String {
     let asks: Vec<String> = approval
         .asks
         .iter()
-        .take(5)
+        .take(MAX_ASKS)
         .map(|ask| format!("{} {}: {}", ask.action.name(), ask.subject.trim_start_matches('/'), ask.because))
         .collect();
+    let more = approval.asks.len().saturating_sub(MAX_ASKS);
+    let more = if more > 0 { format!("; {more} more") } else { String::new() };
+    format!("{}{more}", asks.join("; "))
+}
+
+/// Returns the text for a call that waits for a person.
+pub(super) fn waiting(approval: &Approval, number: u32) -> String {
     format!(
-        "== waiting for approval: {}\n{}. Nothing is changed yet\n.. do other work; the same call again waits for the \
-         decision. Once approved it is carried out",
-        approval.id,
-        asks.join("\n")
+        "== waiting for approval: job j{number}\n{}. Nothing is changed yet\n.. do other work, or job \
+         {{\"id\":\"j{number}\",\"wait\":600}}. Once approved it is carried out without another call",
+        asked(approval)
     )
 }

@@ -1,6 +1,6 @@
 use super::answer::{Answer, append, count, push};
 use super::arguments::{compact, number};
-use super::locate::{Located, locate};
+use super::locate::Located;
 use super::{Kit, READER, results};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -146,7 +146,7 @@ impl Grep {
             let (name, text, _) = self.0.result(cx, named).await?;
             return Ok(Place::Result { name, text });
         }
-        let Located { path, entry, .. } = locate(cx, named).await?;
+        let Located { path, entry, .. } = self.0.locate(cx, named).await?;
         if entry.is_none() && !path.is_root() {
             return Err(self.0.not_found(cx, &path).await);
         }

@@ -2,7 +2,8 @@
 
 use super::Kit;
 use super::answer::{ago, short_commit};
-use toolrest_core::{CallCx, CommitInfo, EffectKind, ErrorKind, Page, Role, ToolError, WsPath};
+use std::{collections::HashMap, slice};
+use toolrest_core::{CallCx, CommitInfo, EffectKind, ErrorKind, Page, REST_TOOLSET, Role, ToolError, UserId, WsPath};
 
 /// Number of recent commits that are looked through for a file that is gone.
 const RECENT_COMMITS: u32 = 64;
@@ -16,13 +17,27 @@ impl Kit {
 
     /// Returns who made a commit: the tool, if it was the caller, else the address of the person.
     pub(super) async fn made_by(&self, cx: &CallCx, commit: &CommitInfo) -> String {
-        let labels = self.sessions.commit_labels(cx.access(Role::Viewer), vec![commit.id]).await;
-        let label = labels.ok().and_then(|mut labels| labels.remove(&commit.id)).unwrap_or_else(|| tool_of(commit));
-        if commit.author == cx.caller.user {
-            return label;
-        }
-        let addresses = self.sessions.addresses(vec![commit.author]).await.unwrap_or_default();
-        addresses.get(&commit.author).cloned().unwrap_or(label)
+        self.makers(cx, slice::from_ref(commit)).await.pop().unwrap_or_default()
+    }
+
+    /// Returns who made each of these commits.
+    pub(super) async fn makers(&self, cx: &CallCx, commits: &[CommitInfo]) -> Vec<String> {
+        let ids = commits.iter().map(|commit| commit.id).collect();
+        let labels = self.sessions.commit_labels(cx.access(Role::Viewer), ids).await.unwrap_or_default();
+        let mut others: Vec<UserId> = commits.iter().map(|commit| commit.author).collect();
+        others.retain(|author| *author != cx.caller.user);
+        others.dedup();
+        let addresses =
+            if others.is_empty() { HashMap::new() } else { self.sessions.addresses(others).await.unwrap_or_default() };
+        let made_by = |commit: &CommitInfo| {
+            let label = labels.get(&commit.id).cloned().unwrap_or_else(|| tool_of(commit));
+            match addresses.get(&commit.author) {
+                Some(address) if commit.toolset == REST_TOOLSET => format!("{address} in the console"),
+                Some(address) => address.clone(),
+                None => label,
+            }
+        };
+        commits.iter().map(made_by).collect()
     }
 
     /// Returns the last commit that removed or moved away what was at a path.
@@ -44,7 +59,7 @@ impl Kit {
         let mut help = Vec::new();
         if let Some(commit) = self.removal_of(cx, path).await {
             help.push(format!(
-                "it was deleted by commit {}, which the user can undo",
+                "it was deleted by commit {}, undo brings it back",
                 self.named_commit(cx, &commit).await
             ));
         }
@@ -76,7 +91,7 @@ fn globbed(name: &str) -> String {
 /// Returns the tool that made a commit, in words.
 fn tool_of(commit: &CommitInfo) -> String {
     match commit.toolset.as_str() {
-        "api" => format!("{} in the console", commit.tool),
+        REST_TOOLSET => format!("{} in the console", commit.tool),
         _ => commit.tool.clone(),
     }
 }

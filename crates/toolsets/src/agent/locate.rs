@@ -1,5 +1,7 @@
 //! Paths as models and programs write them, with the lines that may follow them.
 
+use super::Kit;
+use serde_json::json;
 use toolrest_core::{CallCx, Entry, ErrorKind, Result, ToolError, WsPath};
 
 /// Lines before and after a line that is asked for alone.
@@ -81,7 +83,7 @@ fn parse(text: &str) -> Option<Lines> {
 
 /// Finds what a path means. A file that really has such a name wins; then the lines are split off, then what diffs and
 /// other systems add to paths is removed. If nothing is there, the path without lines is what was meant.
-pub(super) async fn locate(cx: &CallCx, text: &str) -> Result<Located> {
+async fn located(cx: &CallCx, text: &str) -> Result<Located> {
     let text = &without_scheme(text.trim_matches(['\n', '\r']));
     let literal = resolve(cx, text).await?;
     if let Some(entry) = stat(cx, &literal).await? {
@@ -160,9 +162,9 @@ async fn resolve(cx: &CallCx, text: &str) -> Result<WsPath> {
         return Ok(WsPath::root());
     }
     if !text.starts_with('/') || cx.workspace.below_mount(text).is_some() {
-        return toolrest_ops::locate_absolute(cx, text).await.map_err(|error| with_program(error, text));
+        return toolrest_ops::locate_absolute(cx, text).await.map_err(|error| not_in_project(error, text));
     }
-    let path = WsPath::within(text).map_err(|error| with_program(error, text))?;
+    let path = WsPath::within(text).map_err(|error| not_in_project(error, text))?;
     let first = path.folders_above().nth(1).map(|first| WsPath::from_normal(first.to_owned()));
     match first {
         Some(first) if cx.workspace.stat(&first).await?.is_none() => Err(outside(text)),
@@ -171,20 +173,36 @@ async fn resolve(cx: &CallCx, text: &str) -> Result<WsPath> {
 }
 
 fn outside(text: &str) -> ToolError {
-    with_program(ToolError::new(ErrorKind::OutsideWorkspace, text.to_owned()), text)
+    not_in_project(ToolError::new(ErrorKind::OutsideWorkspace, text.to_owned()), text)
 }
 
-/// Adds the call that shows a file outside of the workspace, if programs can see it.
-fn with_program(error: ToolError, text: &str) -> ToolError {
-    if error.kind != ErrorKind::OutsideWorkspace {
-        return error;
+fn not_in_project(error: ToolError, text: &str) -> ToolError {
+    match error.kind {
+        ErrorKind::OutsideWorkspace => ToolError::new(error.kind, format!("{text} is not in the project")),
+        _ => error,
     }
-    let error = ToolError::new(ErrorKind::OutsideWorkspace, format!("{text} is not in the project"));
-    let (path, _) = split_lines(text);
-    if SEEN_BY_PROGRAMS.iter().any(|folder| path.starts_with(folder)) {
-        return error.with_hint(format!("a program can read it: sed -n 1,80p {path}"));
+}
+
+impl Kit {
+    /// Finds what a path means. The error for one outside of the project names the call that shows the file.
+    pub(super) async fn locate(&self, cx: &CallCx, text: &str) -> Result<Located> {
+        located(cx, text).await.map_err(|error| {
+            if error.kind != ErrorKind::OutsideWorkspace {
+                return error;
+            }
+            let address = without_scheme(text.trim_matches(['\n', '\r']));
+            let (path, _) = split_lines(&address);
+            if self.options.has_programs && SEEN_BY_PROGRAMS.iter().any(|folder| path.starts_with(folder)) {
+                return error.with_hint(run_call(&format!("sed -n 1,80p {path}")));
+            }
+            error.with_hint("use a path of the project; `ls` shows them")
+        })
     }
-    error.with_hint("use a path of the project; `ls` shows them")
+}
+
+/// Returns the call that runs a command.
+pub(super) fn run_call(command: &str) -> String {
+    format!("run {}", json!({ "command": command }))
 }
 
 #[cfg(test)]

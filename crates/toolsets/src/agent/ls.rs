@@ -1,6 +1,6 @@
 use super::answer::{Answer, size};
 use super::arguments::compact;
-use super::locate::{Located, locate};
+use super::locate::Located;
 use super::{Kit, READER, tree};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -48,7 +48,7 @@ impl Tool for Ls {
         let folder = match named {
             None => WsPath::root(),
             Some(named) => {
-                let Located { path, entry, .. } = locate(cx, named).await?;
+                let Located { path, entry, .. } = self.0.locate(cx, named).await?;
                 match entry {
                     None if path.is_root() => path,
                     None => return Err(self.0.not_found(cx, &path).await),

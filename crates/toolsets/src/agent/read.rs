@@ -1,6 +1,6 @@
 use super::answer::{Answer, Block, append, count, push, short_hash, size};
 use super::arguments::{compact, list};
-use super::locate::{Lines, Located, locate};
+use super::locate::{Lines, Located, run_call};
 use super::{Kit, READER, errors, results, tree};
 use async_trait::async_trait;
 use base64::Engine;
@@ -137,7 +137,7 @@ impl Read {
             let excerpt = excerpt_of_text(&text, options(lines, budget));
             return Ok(Found::Text { name, lines, excerpt, note: None });
         }
-        let Located { path, lines, entry } = locate(cx, named).await?;
+        let Located { path, lines, entry } = self.0.locate(cx, named).await?;
         let is_folder = path.is_root() || entry.as_ref().is_some_and(|entry| entry.file_type == FileType::Folder);
         if is_folder {
             let listing = tree::listing(cx, &path, None, self.0.options.ls_bytes.min(budget)).await?;
@@ -151,7 +151,7 @@ impl Read {
         }
         match excerpt(cx, &path, options(lines, budget)).await {
             Ok(excerpt) => Ok(Found::Text { name: path.without_slash().to_owned(), lines, excerpt, note: None }),
-            Err(error) if error.kind == ErrorKind::Binary => binary(cx, &entry, pictures).await,
+            Err(error) if error.kind == ErrorKind::Binary => self.binary(cx, &entry, pictures).await,
             Err(error) => Err(error),
         }
     }
@@ -180,45 +180,45 @@ impl Read {
         let commit = cx.workspace.commit_info(last.commit_id).await.ok()?;
         Some(format!("{} before commit {}", count(lines, "line"), self.0.named_commit(cx, &commit).await))
     }
+
+    /// Returns a file that is not text: a picture, or one line about it.
+    async fn binary(&self, cx: &CallCx, entry: &Entry, pictures: &mut usize) -> Result<Found> {
+        let name = entry.path.without_slash();
+        let bytes = beginning(cx, &entry.path, entry.size).await?;
+        let hash = ContentHash::of(&bytes);
+        let is_whole = i64::try_from(bytes.len()).is_ok_and(|read| read == entry.size);
+        let shown_hash = if is_whole { format!(" #{}", short_hash(hash)) } else { String::new() };
+        let file = File { path: name.to_owned(), hash: is_whole.then_some(hash), ..File::default() };
+        let kind = kind_of(&bytes);
+        if is_picture(&bytes)
+            && is_whole
+            && *pictures < MAX_PICTURES
+            && let Ok(picture) = picture(cx, bytes).await
+        {
+            *pictures += 1;
+            let ((width, height), (shown_width, shown_height)) = (picture.original, picture.shown);
+            let shown = if picture.original == picture.shown {
+                String::new()
+            } else {
+                format!(", shown at {shown_width}x{shown_height}")
+            };
+            let text = format!("== {name} image {width}x{height}{shown}{shown_hash}");
+            let data = BASE64_STANDARD.encode(&picture.bytes);
+            let block = Block { kind: "image", data, mime_type: picture.media_type };
+            return Ok(Found::Ready { text, file: File { image: Some(0), ..file }, block: Some(block) });
+        }
+        let bytes = u64::try_from(entry.size).unwrap_or(0);
+        let mut text = format!("== {name} binary ({kind}), {}{shown_hash}", size(bytes));
+        if kind == "PDF" && self.0.options.has_programs {
+            append(&mut text, format!("\nnext: {}", run_call(&format!("pdftotext -layout {name} -"))));
+        }
+        Ok(Found::Ready { text, file, block: None })
+    }
 }
 
 fn options(lines: Lines, budget: usize) -> ExcerptOptions {
     let (from, to) = lines.bounds();
     ExcerptOptions { from, to, bytes: budget.saturating_sub(AROUND_BYTES), line_bytes: LINE_BYTES }
-}
-
-/// Returns a file that is not text: a picture, or one line about it.
-async fn binary(cx: &CallCx, entry: &Entry, pictures: &mut usize) -> Result<Found> {
-    let name = entry.path.without_slash();
-    let bytes = beginning(cx, &entry.path, entry.size).await?;
-    let hash = ContentHash::of(&bytes);
-    let is_whole = i64::try_from(bytes.len()).is_ok_and(|read| read == entry.size);
-    let shown_hash = if is_whole { format!(" #{}", short_hash(hash)) } else { String::new() };
-    let file = File { path: name.to_owned(), hash: is_whole.then_some(hash), ..File::default() };
-    let kind = kind_of(&bytes);
-    if is_picture(&bytes)
-        && is_whole
-        && *pictures < MAX_PICTURES
-        && let Ok(picture) = picture(cx, bytes).await
-    {
-        *pictures += 1;
-        let ((width, height), (shown_width, shown_height)) = (picture.original, picture.shown);
-        let shown = if picture.original == picture.shown {
-            String::new()
-        } else {
-            format!(", shown at {shown_width}x{shown_height}")
-        };
-        let text = format!("== {name} image {width}x{height}{shown}{shown_hash}");
-        let data = BASE64_STANDARD.encode(&picture.bytes);
-        let block = Block { kind: "image", data, mime_type: picture.media_type };
-        return Ok(Found::Ready { text, file: File { image: Some(0), ..file }, block: Some(block) });
-    }
-    let bytes = u64::try_from(entry.size).unwrap_or(0);
-    let mut text = format!("== {name} binary ({kind}), {}{shown_hash}", size(bytes));
-    if kind == "PDF" {
-        append(&mut text, format!("\nnext: a program can read it: pdftotext -layout {name} -"));
-    }
-    Ok(Found::Ready { text, file, block: None })
 }
 
 /// Reads a file that is not text, or its beginning if it is large.

@@ -1,6 +1,7 @@
 //! Results that were too long for an answer: kept as `out:ID`, read and searched like files.
 
 use super::Kit;
+use super::jobs::Job;
 use super::locate::{Lines, split_lines};
 use toolrest_core::{CallCx, CallId, ErrorKind, MAX_RESULT_BYTES, Result, Role, ToolError};
 
@@ -27,6 +28,14 @@ impl Kit {
         self.sessions.keep_result(cx.access(Role::Viewer), id.to_owned(), kept).await
     }
 
+    /// Reads what is kept under an id, once there is memory for it.
+    pub(super) async fn kept(&self, cx: &CallCx, id: &str) -> Result<Option<Vec<u8>>> {
+        let access = cx.access(Role::Viewer);
+        let Some(bytes) = self.sessions.result_bytes(access, id.to_owned()).await? else { return Ok(None) };
+        cx.workspace.make_room(bytes).await?;
+        self.sessions.kept_result(access, id.to_owned()).await
+    }
+
     /// Returns the text of a result, and the lines that its path asks for.
     pub(super) async fn result(&self, cx: &CallCx, path: &str) -> Result<(String, String, Lines)> {
         let (path, lines) = split_lines(path.trim());
@@ -36,14 +45,20 @@ impl Kit {
             let message = format!("{path} is not the name of a result, such as out:k3f9");
             return Err(ToolError::argument("paths", message));
         }
-        let access = cx.access(Role::Viewer);
+        if let Some(number) = id.strip_prefix('j').and_then(|number| number.parse::<u32>().ok()) {
+            // The log of a job, unless that ended long ago.
+            if let Ok((_, Job::Process(process))) = self.job(cx, &format!("j{number}")).await
+                && let Ok(output) = self.job_output(cx, number, &process).await
+            {
+                let text = String::from_utf8_lossy(&output.bytes).into_owned();
+                return Ok((format!("{PREFIX}{id}"), text, lines));
+            }
+        }
         let expired = || {
             let error = ToolError::new(ErrorKind::Expired, format!("{PREFIX}{id} was kept for 24 h, or never was"));
             error.with_hint("run the command or the search again")
         };
-        let bytes = self.sessions.result_bytes(access, id.clone()).await?.ok_or_else(expired)?;
-        cx.workspace.make_room(bytes).await?;
-        let bytes = self.sessions.kept_result(access, id.clone()).await?.ok_or_else(expired)?;
+        let bytes = self.kept(cx, &id).await?.ok_or_else(expired)?;
         Ok((format!("{PREFIX}{id}"), String::from_utf8_lossy(&bytes).into_owned(), lines))
     }
 }

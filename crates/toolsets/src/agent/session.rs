@@ -51,10 +51,13 @@ fn hash(value: &impl Hash) -> u64 {
 }
 
 impl Kit {
-    /// Completes an answer: adds the warnings of the call, and notes that the model repeats itself.
+    /// Completes an answer: adds the warnings of the call and the notes for the session, and says if the model repeats itself.
     pub(super) fn finish<D: Serialize>(&self, cx: &CallCx, mut answer: Answer<D>) -> Answer<D> {
         for Notice { text, .. } in cx.take_warnings() {
             push(&mut answer.text, format!(".. {text}"));
+        }
+        for note in self.jobs.take_notes(cx) {
+            push(&mut answer.text, format!(".. {note}"));
         }
         let times = self.repeats.count(cx, &answer.text);
         if times >= NOTED_FROM {

@@ -1,7 +1,7 @@
 use super::answer::{Answer, count, push, short_commit, short_hash};
 use super::arguments::compact;
 use super::edit::{Data, File};
-use super::locate::{Located, locate};
+use super::locate::Located;
 use super::{EDITOR, Kit};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -43,7 +43,7 @@ impl Tool for Write {
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Answer<Data>> {
-        let Located { path, entry, .. } = locate(cx, &args.path).await?;
+        let Located { path, entry, .. } = self.0.locate(cx, &args.path).await?;
         if path.is_root() || entry.as_ref().is_some_and(|entry| entry.file_type == FileType::Folder) {
             let message = format!("{} is a folder", path.without_slash());
             return Err(ToolError::new(ErrorKind::IsDirectory, message).with_hint("name a file in it"));

@@ -94,7 +94,7 @@ impl Pair {
         let cx = self.cx(workspace).await;
         let access = Access { workspace, user: self.user, person: self.user, need: Role::Editor, rules: None };
         let last = self.store.commits(access, Page { before: None, limit: 1 }).await?.remove(0);
-        cx.workspace.commit(toolrest_ops::undo(&last, toolrest_ops::Force::Yes)?, &cx).await
+        cx.workspace.commit(toolrest_ops::inverse_of_commit(&last), &cx).await
     }
 
     /// Every path with its content; a folder has none.
