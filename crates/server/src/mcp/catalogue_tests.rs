@@ -12,8 +12,8 @@ fn offered(toolsets: &[&str]) -> OfferedTools {
 }
 
 #[test]
-fn the_default_tools_are_those_of_agent_and_run_code() {
-    assert_eq!(offered(&[]).names(), "read, ls, grep, edit, write, apply_patch, run_code");
+fn the_default_tools_are_those_of_agent() {
+    assert_eq!(offered(&[]).names(), "read, ls, grep, edit, write, apply_patch, run, job, changes, undo, web_fetch");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn all_names_together_are_distinct_and_accepted_by_the_apis_of_models() {
 fn only_tools_that_change_nothing_are_offered_on_request() {
     let offer = Offer { read_only: true, ..Offer::default() };
     let tools = select(&offer).unwrap();
-    assert_eq!(tools.names(), "read, ls, grep");
+    assert_eq!(tools.names(), "read, ls, grep, job, changes, web_fetch");
 }
 
 #[test]

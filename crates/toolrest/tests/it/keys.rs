@@ -41,7 +41,7 @@ on_every_backend![
 const ACTIONS: [&str; 8] = ["read", "write", "delete", "move", "exec", "fetch", "github", "memory"];
 
 /// The action of each tool.
-const TOOLS: [(&str, &str, &[&str]); 23] = [
+const TOOLS: [(&str, &str, &[&str]); 24] = [
     ("workspace", "read", &["ls", "read", "grep"]),
     ("workspace", "write", &["write", "edit", "edit-many", "mkdir", "touch"]),
     ("workspace", "delete", &["rm"]),
@@ -49,8 +49,9 @@ const TOOLS: [(&str, &str, &[&str]); 23] = [
     ("file", "read", &["file.read", "file.list", "file.search"]),
     ("file", "write", &["file.write", "file.patch"]),
     ("file", "delete", &["file.delete"]),
-    ("agent", "read", &["read", "ls", "grep"]),
-    ("agent", "write", &["edit", "write", "apply_patch"]),
+    ("agent", "read", &["read", "ls", "grep", "changes", "job"]),
+    ("agent", "write", &["edit", "write", "apply_patch", "undo"]),
+    ("agent", "exec", &["run"]),
     ("coding", "read", &["read", "ls", "glob"]),
     ("coding", "write", &["write", "edit", "multiedit", "apply_patch"]),
     ("system", "read", &["read_file", "list_directory"]),

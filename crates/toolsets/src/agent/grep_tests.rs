@@ -44,7 +44,8 @@ fn fewer_and_fewer_is_shown_until_it_fits() {
     }
     let how = |room| shortened(&all, &by_file, room, &finder());
     assert_eq!(how(4_000).1, "first 10 of each file");
-    assert_eq!(how(1_400).1, "first 3 of each file");
+    assert_eq!(how(1_400).1, "first 5 of each file");
+    assert_eq!(how(1_100).1, "first 3 of each file");
     assert_eq!(
         how(600),
         (by_file.keys().map(|name| format!("{name} (29)")).collect::<Vec<_>>().join("\n"), "counts only".to_owned())
