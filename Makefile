@@ -62,8 +62,9 @@ screenshots: console chromium python-venv
 # Tests the interfaces with programs of others: the suite, the inspector and the Python client of the Model Context Protocol,
 # the libraries of those who make models, generated requests by the OpenAPI description, GitHub's description of its API,
 # and our own clients.
+# The server is built as `make test` builds it: alone, its dependencies would be compiled again with other features.
 test-interop: sandbox-tools interop
-	cargo build --locked --package toolrest
+	cargo test --workspace --locked --no-run
 	target/interop/python/bin/python -m pytest interop --quiet -p no:cacheprovider --durations 5 $(ARGS)
 
 # Installs those programs below target/, in the versions of the lock files in interop/.
