@@ -1054,6 +1054,209 @@ AgentApplyPatchResult = TypedDict("AgentApplyPatchResult", {
     "warnings": "NotRequired[list[str]]",
 })
 
+AgentRunArgs = TypedDict("AgentRunArgs", {
+    "command": "str",
+    "cwd": "NotRequired[str]",
+    "wait": "NotRequired[float]",
+    "background": "NotRequired[bool]",
+})
+
+AgentRunResultDataChangesItem = TypedDict("AgentRunResultDataChangesItem", {
+    "path": "str",
+    "change": "Literal['created'] | Literal['changed'] | Literal['moved'] | Literal['removed']",
+    "from": "NotRequired[str | None]",
+})
+
+AgentRunResultDataLeftOutItem = TypedDict("AgentRunResultDataLeftOutItem", {
+    "path": "str",
+    "reason": "Literal['ignored'] | Literal['too_large'] | Literal['too_much'] | Literal['link'] | Literal['git_config'] | Literal['new_repository'] | Literal['special'] | Literal['name'] | Literal['unreadable']",
+})
+
+AgentRunResultDataConflictsItem = TypedDict("AgentRunResultDataConflictsItem", {
+    "path": "str",
+    "keptAs": "NotRequired[str | None]",
+    "reason": "str",
+})
+
+AgentRunResultData = TypedDict("AgentRunResultData", {
+    "state": "str",
+    "exit": "NotRequired[int | None]",
+    "pipe": "NotRequired[list[int]]",
+    "seconds": "float",
+    "output": "str",
+    "out": "NotRequired[str | None]",
+    "commit": "NotRequired[str | None]",
+    "changes": "NotRequired[list[AgentRunResultDataChangesItem]]",
+    "left_out": "NotRequired[list[AgentRunResultDataLeftOutItem]]",
+    "conflicts": "NotRequired[list[AgentRunResultDataConflictsItem]]",
+    "job": "NotRequired[str | None]",
+})
+
+AgentRunResultBlocksItem = TypedDict("AgentRunResultBlocksItem", {
+    "type": "str",
+    "data": "str",
+    "mimeType": "str",
+})
+
+AgentRunResult = TypedDict("AgentRunResult", {
+    "text": "str",
+    "data": "AgentRunResultData",
+    "blocks": "NotRequired[list[AgentRunResultBlocksItem]]",
+    "warnings": "NotRequired[list[str]]",
+})
+
+AgentJobArgs = TypedDict("AgentJobArgs", {
+    "id": "NotRequired[str]",
+    "wait": "NotRequired[float]",
+    "until": "NotRequired[str]",
+    "input": "NotRequired[str]",
+    "stop": "NotRequired[bool]",
+})
+
+AgentJobResultData1ChangesItem = TypedDict("AgentJobResultData1ChangesItem", {
+    "path": "str",
+    "change": "Literal['created'] | Literal['changed'] | Literal['moved'] | Literal['removed']",
+    "from": "NotRequired[str | None]",
+})
+
+AgentJobResultData1LeftOutItem = TypedDict("AgentJobResultData1LeftOutItem", {
+    "path": "str",
+    "reason": "Literal['ignored'] | Literal['too_large'] | Literal['too_much'] | Literal['link'] | Literal['git_config'] | Literal['new_repository'] | Literal['special'] | Literal['name'] | Literal['unreadable']",
+})
+
+AgentJobResultData1ConflictsItem = TypedDict("AgentJobResultData1ConflictsItem", {
+    "path": "str",
+    "keptAs": "NotRequired[str | None]",
+    "reason": "str",
+})
+
+AgentJobResultData1 = TypedDict("AgentJobResultData1", {
+    "state": "str",
+    "exit": "NotRequired[int | None]",
+    "pipe": "NotRequired[list[int]]",
+    "seconds": "float",
+    "output": "str",
+    "out": "NotRequired[str | None]",
+    "commit": "NotRequired[str | None]",
+    "changes": "NotRequired[list[AgentJobResultData1ChangesItem]]",
+    "left_out": "NotRequired[list[AgentJobResultData1LeftOutItem]]",
+    "conflicts": "NotRequired[list[AgentJobResultData1ConflictsItem]]",
+    "job": "NotRequired[str | None]",
+})
+
+AgentJobResultData2 = TypedDict("AgentJobResultData2", {
+    "state": "str",
+    "job": "str",
+})
+
+AgentJobResultData3 = TypedDict("AgentJobResultData3", {
+    "state": "str",
+    "job": "str",
+    "answer": "Any",
+})
+
+AgentJobResultData4JobsItem = TypedDict("AgentJobResultData4JobsItem", {
+    "id": "str",
+    "state": "str",
+    "command": "str",
+    "seconds": "NotRequired[float | None]",
+    "exit": "NotRequired[int | None]",
+})
+
+AgentJobResultData4 = TypedDict("AgentJobResultData4", {
+    "jobs": "list[AgentJobResultData4JobsItem]",
+})
+
+AgentJobResultBlocksItem = TypedDict("AgentJobResultBlocksItem", {
+    "type": "str",
+    "data": "str",
+    "mimeType": "str",
+})
+
+AgentJobResult = TypedDict("AgentJobResult", {
+    "text": "str",
+    "data": "AgentJobResultData1 | AgentJobResultData2 | AgentJobResultData3 | AgentJobResultData4",
+    "blocks": "NotRequired[list[AgentJobResultBlocksItem]]",
+    "warnings": "NotRequired[list[str]]",
+})
+
+AgentChangesArgs = TypedDict("AgentChangesArgs", {
+    "commit": "NotRequired[str]",
+    "since": "NotRequired[str]",
+    "path": "NotRequired[str]",
+})
+
+AgentChangesResultDataCommitsItemChangesItem = TypedDict("AgentChangesResultDataCommitsItemChangesItem", {
+    "op": "Literal['create'] | Literal['update'] | Literal['touch'] | Literal['move'] | Literal['remove'] | Literal['restore']",
+    "path": "str",
+    "from": "NotRequired[str | None]",
+    "file_id": "str",
+    "before": "NotRequired[int | None]",
+    "after": "NotRequired[int | None]",
+    "version_id": "NotRequired[str | None]",
+    "mode_before": "NotRequired[int | None]",
+    "mode_after": "NotRequired[int | None]",
+})
+
+AgentChangesResultDataCommitsItem = TypedDict("AgentChangesResultDataCommitsItem", {
+    "id": "str",
+    "at": "str",
+    "tool": "str",
+    "by": "str",
+    "changes": "list[AgentChangesResultDataCommitsItemChangesItem]",
+})
+
+AgentChangesResultData = TypedDict("AgentChangesResultData", {
+    "commits": "NotRequired[list[AgentChangesResultDataCommitsItem] | None]",
+    "diff": "NotRequired[str | None]",
+})
+
+AgentChangesResultBlocksItem = TypedDict("AgentChangesResultBlocksItem", {
+    "type": "str",
+    "data": "str",
+    "mimeType": "str",
+})
+
+AgentChangesResult = TypedDict("AgentChangesResult", {
+    "text": "str",
+    "data": "AgentChangesResultData",
+    "blocks": "NotRequired[list[AgentChangesResultBlocksItem]]",
+    "warnings": "NotRequired[list[str]]",
+})
+
+AgentUndoArgs = TypedDict("AgentUndoArgs", {
+    "commit": "NotRequired[str]",
+    "since": "NotRequired[str]",
+    "paths": "NotRequired[list[str]]",
+})
+
+AgentUndoResultDataFilesItem = TypedDict("AgentUndoResultDataFilesItem", {
+    "path": "str",
+    "action": "NotRequired[str | None]",
+    "from": "NotRequired[str | None]",
+    "hash": "NotRequired[str | None]",
+    "diff": "NotRequired[str | None]",
+    "matched_with": "NotRequired[list[str]]",
+})
+
+AgentUndoResultData = TypedDict("AgentUndoResultData", {
+    "commit": "NotRequired[str | None]",
+    "files": "list[AgentUndoResultDataFilesItem]",
+})
+
+AgentUndoResultBlocksItem = TypedDict("AgentUndoResultBlocksItem", {
+    "type": "str",
+    "data": "str",
+    "mimeType": "str",
+})
+
+AgentUndoResult = TypedDict("AgentUndoResult", {
+    "text": "str",
+    "data": "AgentUndoResultData",
+    "blocks": "NotRequired[list[AgentUndoResultBlocksItem]]",
+    "warnings": "NotRequired[list[str]]",
+})
+
 BackendReadFileArgs = TypedDict("BackendReadFileArgs", {
     "path": "str",
 })

@@ -302,6 +302,23 @@ export interface paths {
         patch: operations["change_workspace"];
         trace?: never;
     };
+    "/api/v1/workspaces/{workspace}/cache": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Empties the home directory that the workspace's programs keep between runs. */
+        delete: operations["empty_cache"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{workspace}/tools": {
         parameters: {
             query?: never;
@@ -2829,6 +2846,329 @@ export interface components {
         };
         /** @description The answer of a tool. */
         "agent.apply_patch.result": {
+            /** @description The answer as a model reads it. */
+            text: string;
+            /** @description The same for programs. */
+            data: {
+                /**
+                 * Format: uuid
+                 * @description The commit; none if nothing was to change.
+                 */
+                commit?: string | null;
+                /** @description The files that changed. */
+                files: {
+                    /** @description The path. */
+                    path: string;
+                    /** @description What was done: `A` created, `M` changed, `R` moved, `D` deleted. Only by `apply_patch`. */
+                    action?: string | null;
+                    /** @description The old path, if it was moved. */
+                    from?: string | null;
+                    /** @description The hash of the new content. */
+                    hash?: string | null;
+                    /** @description The change. */
+                    diff?: string | null;
+                    /** @description What did not count where a text was found loosely. */
+                    matched_with?: string[];
+                }[];
+            };
+            /** @description Pictures that follow the text. */
+            blocks?: {
+                /** @description `image`. */
+                type: string;
+                /** @description Its bytes in base64. */
+                data: string;
+                /** @description Its media type. */
+                mimeType: string;
+            }[];
+            /** @description Warnings about the call. Left out if there are none. */
+            warnings?: string[];
+        };
+        "agent.run.args": {
+            command: string;
+            /** @description Folder. Default: the project root. */
+            cwd?: string;
+            /** @description Seconds to wait, at most 600. Default: 45. */
+            wait?: number;
+            /** @description Make it a job at once and let it see later edits: for servers and watchers. */
+            background?: boolean;
+        };
+        /** @description The answer of a tool. */
+        "agent.run.result": {
+            /** @description The answer as a model reads it. */
+            text: string;
+            /** @description The same for programs. */
+            data: {
+                /** @description `running` or `ended`. */
+                state: string;
+                /**
+                 * Format: int32
+                 * @description The exit code; 128 and the number of the signal if one ended it.
+                 */
+                exit?: number | null;
+                /** @description The exit codes of the commands of the last pipe. */
+                pipe?: number[];
+                /**
+                 * Format: double
+                 * @description Run time in seconds.
+                 */
+                seconds: number;
+                /** @description The output that is shown. */
+                output: string;
+                /** @description The name of the whole output. */
+                out?: string | null;
+                /**
+                 * Format: uuid
+                 * @description The commit of its changes.
+                 */
+                commit?: string | null;
+                /** @description Its changes. */
+                changes?: {
+                    /** @description Its path; for a removal, its old path. */
+                    path: string;
+                    /** @description What the program did. */
+                    change: "created" | "changed" | "moved" | "removed";
+                    /** @description Its old path, if it was moved. */
+                    from?: string | null;
+                }[];
+                /** @description Its changes that have no history. */
+                left_out?: {
+                    /** @description The path. */
+                    path: string;
+                    /** @description Why. */
+                    reason: "ignored" | "too_large" | "too_much" | "link" | "git_config" | "new_repository" | "special" | "name" | "unreadable";
+                }[];
+                /** @description Files that somebody else changed meanwhile. */
+                conflicts?: {
+                    /** @description The file. */
+                    path: string;
+                    /** @description The path of the conflict copy with the program's version. `None` if the program removed the file. */
+                    keptAs?: string | null;
+                    /** @description Why this is a conflict. */
+                    reason: string;
+                }[];
+                /** @description The name of the job, if it goes on or went on as one. */
+                job?: string | null;
+            };
+            /** @description Pictures that follow the text. */
+            blocks?: {
+                /** @description `image`. */
+                type: string;
+                /** @description Its bytes in base64. */
+                data: string;
+                /** @description Its media type. */
+                mimeType: string;
+            }[];
+            /** @description Warnings about the call. Left out if there are none. */
+            warnings?: string[];
+        };
+        "agent.job.args": {
+            /** @description `j3`. */
+            id?: string;
+            /** @description Seconds to wait for its end, at most 600. Default: 0. */
+            wait?: number;
+            /** @description Wait only until its output has this text. */
+            until?: string;
+            /** @description A line to write to its input. */
+            input?: string;
+            /** @description End it. */
+            stop?: boolean;
+        };
+        /** @description The answer of a tool. */
+        "agent.job.result": {
+            /** @description The answer as a model reads it. */
+            text: string;
+            /** @description The same for programs. */
+            data: {
+                /** @description `running` or `ended`. */
+                state: string;
+                /**
+                 * Format: int32
+                 * @description The exit code; 128 and the number of the signal if one ended it.
+                 */
+                exit?: number | null;
+                /** @description The exit codes of the commands of the last pipe. */
+                pipe?: number[];
+                /**
+                 * Format: double
+                 * @description Run time in seconds.
+                 */
+                seconds: number;
+                /** @description The output that is shown. */
+                output: string;
+                /** @description The name of the whole output. */
+                out?: string | null;
+                /**
+                 * Format: uuid
+                 * @description The commit of its changes.
+                 */
+                commit?: string | null;
+                /** @description Its changes. */
+                changes?: {
+                    /** @description Its path; for a removal, its old path. */
+                    path: string;
+                    /** @description What the program did. */
+                    change: "created" | "changed" | "moved" | "removed";
+                    /** @description Its old path, if it was moved. */
+                    from?: string | null;
+                }[];
+                /** @description Its changes that have no history. */
+                left_out?: {
+                    /** @description The path. */
+                    path: string;
+                    /** @description Why. */
+                    reason: "ignored" | "too_large" | "too_much" | "link" | "git_config" | "new_repository" | "special" | "name" | "unreadable";
+                }[];
+                /** @description Files that somebody else changed meanwhile. */
+                conflicts?: {
+                    /** @description The file. */
+                    path: string;
+                    /** @description The path of the conflict copy with the program's version. `None` if the program removed the file. */
+                    keptAs?: string | null;
+                    /** @description Why this is a conflict. */
+                    reason: string;
+                }[];
+                /** @description The name of the job, if it goes on or went on as one. */
+                job?: string | null;
+            } | {
+                /** @description `waiting`. */
+                state: string;
+                /** @description The name of the job. */
+                job: string;
+            } | {
+                /** @description `ended`. */
+                state: string;
+                /** @description The name of the job. */
+                job: string;
+                /** @description The answer of the call. */
+                answer: unknown;
+            } | {
+                /** @description The jobs. */
+                jobs: {
+                    /** @description Its name. */
+                    id: string;
+                    /** @description `running`, `ended` or `waiting` for approval. */
+                    state: string;
+                    /** @description The command, or what waits for approval. */
+                    command: string;
+                    /**
+                     * Format: double
+                     * @description Run time in seconds.
+                     */
+                    seconds?: number | null;
+                    /**
+                     * Format: int32
+                     * @description The exit code.
+                     */
+                    exit?: number | null;
+                }[];
+            };
+            /** @description Pictures that follow the text. */
+            blocks?: {
+                /** @description `image`. */
+                type: string;
+                /** @description Its bytes in base64. */
+                data: string;
+                /** @description Its media type. */
+                mimeType: string;
+            }[];
+            /** @description Warnings about the call. Left out if there are none. */
+            warnings?: string[];
+        };
+        "agent.changes.args": {
+            /** @description Show this one's diff. */
+            commit?: string;
+            /** @description One diff of all that this session changed after a commit, or since `start`. */
+            since?: string;
+            /** @description Only this file or folder. */
+            path?: string;
+        };
+        /** @description The answer of a tool. */
+        "agent.changes.result": {
+            /** @description The answer as a model reads it. */
+            text: string;
+            /** @description The same for programs. */
+            data: {
+                /** @description The commits, newest first. */
+                commits?: {
+                    /**
+                     * Format: uuid
+                     * @description Its id.
+                     */
+                    id: string;
+                    /**
+                     * Format: date-time
+                     * @description When it was made.
+                     */
+                    at: string;
+                    /** @description The tool that made it. */
+                    tool: string;
+                    /** @description Who made it: the words for the call, or the address of another person. */
+                    by: string;
+                    /** @description What it changed. */
+                    changes: {
+                        /** @description What happened. */
+                        op: "create" | "update" | "touch" | "move" | "remove" | "restore";
+                        /** @description The path; for a move, the new path. */
+                        path: string;
+                        /** @description The old path, for a move. */
+                        from?: string | null;
+                        /**
+                         * Format: uuid
+                         * @description The file or folder.
+                         */
+                        file_id: string;
+                        /**
+                         * Format: int64
+                         * @description The number of the version before, if there was one.
+                         */
+                        before?: number | null;
+                        /**
+                         * Format: int64
+                         * @description The number of the version after, if there is one.
+                         */
+                        after?: number | null;
+                        /**
+                         * Format: uuid
+                         * @description The version after.
+                         */
+                        version_id?: string | null;
+                        /**
+                         * Format: uint32
+                         * @description The mode before, if it changed.
+                         */
+                        mode_before?: number | null;
+                        /**
+                         * Format: uint32
+                         * @description The mode after, if it changed or was given to a new file.
+                         */
+                        mode_after?: number | null;
+                    }[];
+                }[] | null;
+                /** @description The diff. */
+                diff?: string | null;
+            };
+            /** @description Pictures that follow the text. */
+            blocks?: {
+                /** @description `image`. */
+                type: string;
+                /** @description Its bytes in base64. */
+                data: string;
+                /** @description Its media type. */
+                mimeType: string;
+            }[];
+            /** @description Warnings about the call. Left out if there are none. */
+            warnings?: string[];
+        };
+        "agent.undo.args": {
+            /** @description Undo this one. */
+            commit?: string;
+            /** @description Undo all that this session made after a commit, or since `start`. */
+            since?: string;
+            /** @description Only these files and folders. */
+            paths?: string[];
+        };
+        /** @description The answer of a tool. */
+        "agent.undo.result": {
             /** @description The answer as a model reads it. */
             text: string;
             /** @description The same for programs. */
@@ -5475,6 +5815,38 @@ export interface operations {
             };
         };
     };
+    empty_cache: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id. */
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description An error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     call_workspace_tool: {
         parameters: {
             query?: never;
@@ -5655,6 +6027,30 @@ export interface operations {
                     args: components["schemas"]["agent.apply_patch.args"];
                     /** @description The caller's id for the call. */
                     correlationId?: string;
+                } | {
+                    /** @enum {unknown} */
+                    tool: "run";
+                    args: components["schemas"]["agent.run.args"];
+                    /** @description The caller's id for the call. */
+                    correlationId?: string;
+                } | {
+                    /** @enum {unknown} */
+                    tool: "job";
+                    args: components["schemas"]["agent.job.args"];
+                    /** @description The caller's id for the call. */
+                    correlationId?: string;
+                } | {
+                    /** @enum {unknown} */
+                    tool: "changes";
+                    args: components["schemas"]["agent.changes.args"];
+                    /** @description The caller's id for the call. */
+                    correlationId?: string;
+                } | {
+                    /** @enum {unknown} */
+                    tool: "undo";
+                    args: components["schemas"]["agent.undo.args"];
+                    /** @description The caller's id for the call. */
+                    correlationId?: string;
                 };
             };
         };
@@ -5665,7 +6061,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["agent.read.result"] | components["schemas"]["agent.ls.result"] | components["schemas"]["agent.grep.result"] | components["schemas"]["agent.edit.result"] | components["schemas"]["agent.write.result"] | components["schemas"]["agent.apply_patch.result"];
+                    "application/json": components["schemas"]["agent.read.result"] | components["schemas"]["agent.ls.result"] | components["schemas"]["agent.grep.result"] | components["schemas"]["agent.edit.result"] | components["schemas"]["agent.write.result"] | components["schemas"]["agent.apply_patch.result"] | components["schemas"]["agent.run.result"] | components["schemas"]["agent.job.result"] | components["schemas"]["agent.changes.result"] | components["schemas"]["agent.undo.result"];
                 };
             };
             /** @description The call waits for a person; `approval` has the id and the address of the approval. */
