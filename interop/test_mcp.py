@@ -121,10 +121,10 @@ async def test_over_http_a_call_waits_until_a_person_approves_it(server):
 
 
 async def test_a_cancelled_call_is_stopped(folder, tmp_path):
-    code = "touch started; sleep 3; touch finished"
+    command = "touch started; sleep 3; touch finished"
     async with stdio(folder, tmp_path, mode="legacy") as client:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client.call_tool, "run_code", {"language": "bash", "code": code})
+            tasks.start_soon(client.call_tool, "run", {"command": command})
             await anyio.sleep(1.5)
             tasks.cancel_scope.cancel()
         assert not (await client.call_tool("read", {"filePath": "a.txt"})).is_error
