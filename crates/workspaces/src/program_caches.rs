@@ -183,8 +183,8 @@ impl ProgramCaches {
         for (workspace, account, used_at) in found.map_err(disk_fault)? {
             let exists = store.location(workspace).await?.is_some();
             let caches = Arc::clone(self);
-            let settle = move || caches.settle(workspace, account, used_at, exists).map_err(disk_fault);
-            tokio::task::spawn_blocking(settle).await.map_err(ToolError::internal)??;
+            let maintain = move || caches.maintain(workspace, account, used_at, exists).map_err(disk_fault);
+            tokio::task::spawn_blocking(maintain).await.map_err(ToolError::internal)??;
         }
         Ok(())
     }
@@ -206,7 +206,7 @@ impl ProgramCaches {
         Ok(found)
     }
 
-    fn settle(
+    fn maintain(
         &self,
         workspace: WorkspaceId,
         account: Option<UserId>,

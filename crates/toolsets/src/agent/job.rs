@@ -143,7 +143,7 @@ impl Tool for Job {
         }
         let default = if args.input.is_some() { AFTER_INPUT } else { Duration::ZERO };
         let wait = seconds(args.wait, default);
-        let answer = self.look(cx, number, &process, wait, args.until.as_deref()).await?;
+        let answer = self.wait_and_show(cx, number, &process, wait, args.until.as_deref()).await?;
         Ok(self.0.finish(cx, answer))
     }
 
@@ -223,7 +223,7 @@ impl Job {
     }
 
     /// Waits, and returns what is new.
-    async fn look(
+    async fn wait_and_show(
         &self,
         cx: &CallCx,
         number: u32,
