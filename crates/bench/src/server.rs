@@ -203,6 +203,8 @@ impl Session {
     pub fn render_call(&self, workspace: &str, toolset: &str, tool: &str, args: &Value) -> Vec<u8> {
         Request::new("POST", &format!("/api/v1/workspaces/{workspace}/toolsets/{toolset}"))
             .bearer(&self.account.access_token)
+            // Specification 003 requires it.
+            .header("X-Correlation-ID", "bench")
             .json(&json!({"tool": tool, "args": args}))
             .to_bytes()
     }
