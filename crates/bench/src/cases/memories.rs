@@ -33,6 +33,8 @@ pub fn run(server: &Server, effort: Effort, report: &mut Report) {
         let reply = session.exchange(&session.render_call(&workspace, "backend", "memory_save", &args));
         assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
     });
+    // The connection of the first session was closed meanwhile, because it was idle.
+    let session = server.session();
     let middle = effort.memories / 2;
     let target = |bound| if matches!(backend, Backend::Sqlite) { Target::AtMost(bound) } else { Target::None };
     let cases: [(&str, &str, Value, Target); 5] = [
