@@ -15,7 +15,7 @@ use std::{
 };
 use tokio::runtime::Handle;
 use toolrest_core::{Access, ErrorKind, ProgramHome, Result, ToolError, UserId, WorkspaceId};
-use toolrest_directory::{Root, tree_size};
+use toolrest_directory::{ErrorKind as DirectoryErrorKind, Root, tree_size};
 use toolrest_store::Store;
 use toolrest_store::disk_fault::disk_fault;
 use uuid::Uuid;
@@ -142,7 +142,7 @@ impl ProgramCaches {
         let home = self.folder(workspace).join(HOME);
         let bytes = match tree_size(&home, self.limits.workspace_bytes) {
             Ok(bytes) => bytes,
-            Err(_) if !home.exists() => 0,
+            Err(error) if matches!(error.kind, DirectoryErrorKind::NotFound) => 0,
             // What cannot be measured could be of any size.
             Err(error) => {
                 tracing::warn!(%error, "a cache could not be measured, and will be emptied");
@@ -199,9 +199,11 @@ impl ProgramCaches {
         for entry in entries {
             let entry = entry?;
             let Some(workspace) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            let account = fs::read_to_string(entry.path().join(ACCOUNT)).ok().and_then(|text| text.parse().ok());
-            let used_at = open_lock(&entry.path()).and_then(|lock| lock.metadata()?.modified());
-            found.push((workspace, account, used_at.unwrap_or(SystemTime::UNIX_EPOCH)));
+            let account = match fs::read_to_string(entry.path().join(ACCOUNT)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                text => text?.parse().ok(),
+            };
+            found.push((workspace, account, open_lock(&entry.path())?.metadata()?.modified()?));
         }
         Ok(found)
     }

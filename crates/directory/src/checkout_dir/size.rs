@@ -19,7 +19,8 @@ const BLOCK_BYTES: u64 = 512;
 /// Returns the disk space of a tree in bytes. Stops as soon as it is more than `enough`. Programs may change the tree
 /// meanwhile. No link is followed.
 ///
-/// A tree that cannot be measured, for example because it is deeper than any path, is an error.
+/// A tree that cannot be measured, for example because it is deeper than any path, is an error. Only if the folder itself is
+/// missing, that is "not found".
 pub fn tree_size(folder: &Path, enough: u64) -> Result<u64> {
     let top = sys::open_folder(folder).at(folder)?;
     let mut bytes = 0;
@@ -29,9 +30,10 @@ pub fn tree_size(folder: &Path, enough: u64) -> Result<u64> {
         // A folder that is gone was moved, removed or replaced meanwhile.
         let opened = sys::open_beneath(&top, &path, flags, ResolveFlags::NO_SYMLINKS);
         let Some(opened) = if_exists(opened).at(&path)? else { continue };
-        let mut entries = Dir::read_from(&opened).at(&path)?;
+        let Some(mut entries) = if_exists(Dir::read_from(&opened)).at(&path)? else { continue };
         while let Some(entry) = entries.read() {
-            let entry = entry.at(&path)?;
+            // A folder that is removed while it is read has no more entries.
+            let Some(entry) = if_exists(entry).at(&path)? else { break };
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if is_dots(name) {
                 continue;
